@@ -124,7 +124,8 @@ class Archive:
             self.best = member
         if record.kind == SEED:
             self.seeds.append(member)
-        for island in self.islands if record.kind == SEED else [home]:
+        is_common = record.kind == SEED or (record.kind == TUNED and member == self.best)
+        for island in self.islands if is_common else [home]:
             if island.take(member, self.best):
                 island.stale = 0
 

@@ -13,8 +13,11 @@ from podium.search.population.member import Member
 STEEPNESS = 4.0
 """How sharply fitness counts: sigmoid of so many deviations from the median."""
 
-BY_CASE, BY_NOVELTY = 0.3, 0.15
-"""Shares of parents that are chosen by case and by novelty; the others by fitness."""
+BY_RANK, BY_CASE, BY_NOVELTY = 0.8, 0.1, 0.03
+"""Shares of parents that are chosen by rank, by case and by novelty; the others by fitness."""
+
+NEXT = 0.75
+"""How likely the next member by rank is, beside the one before it."""
 
 STOPPED = 0.3
 """The weight of members that were stopped before the last stage that others were run on."""
@@ -28,9 +31,12 @@ def choose_parents(rng: np.random.Generator, island: Island, count: int) -> list
     if not members:
         return []
     draw = rng.random()
-    if draw < BY_CASE:
+    if draw < BY_RANK:
+        ranked = sorted(members, key=island.key, reverse=True)
+        first = _drawn(rng, ranked, [NEXT**rank for rank in range(len(ranked))])
+    elif draw < BY_RANK + BY_CASE:
         first = by_case(rng, members, island.first_counted)
-    elif draw < BY_CASE + BY_NOVELTY:
+    elif draw < BY_RANK + BY_CASE + BY_NOVELTY:
         first = _drawn(rng, members, novelty(members))
     else:
         first = _drawn(rng, members, fitness_weights(island))

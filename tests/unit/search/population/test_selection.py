@@ -48,6 +48,14 @@ def test_every_member_may_be_chosen_and_the_fitter_are_more_often(island):
     assert upper > 2 * sum(chosen[each.number] for each in ranked[10:])
 
 
+def test_most_children_are_those_of_the_best_few(island):
+    rng = np.random.default_rng(2)
+    chosen = Counter(choose_parents(rng, island, 1)[0].number for _ in range(2000))
+    ranked = sorted(island.members, key=island.key, reverse=True)
+    assert sum(chosen[each.number] for each in ranked[:5]) > 0.55 * 2000
+    assert chosen[ranked[0].number] > chosen[ranked[4].number] > chosen[ranked[12].number]
+
+
 def test_children_make_further_ones_less_likely():
     island = Island(0, 4, members=[member(1), member(2)])
     island.count_child([1])

@@ -126,7 +126,7 @@ def test_a_tuned_candidate_has_the_text_and_the_size_it_was_judged_with():
     ("kind", "homes", "tuned", "children"),
     [
         ("seed", [0, 1, 2, 3], set(), {3: 1, 4: 1}),
-        ("tuned", [2], {7, 3, 4}, {}),  # a variant is no child
+        ("tuned", [0, 1, 2, 3], {7, 3, 4}, {}),  # a variant is no child, and this one is the best
         ("bred", [2], set(), {3: 1, 4: 1}),
     ],
 )
@@ -136,6 +136,15 @@ def test_the_archive_takes_a_candidate_by_its_kind(kind, homes, tuned, children)
     assert [each.index for each in archive.islands if each.members] == homes
     assert archive.tuned == tuned
     assert archive.islands[2].children == children
+
+
+def test_a_variant_that_is_not_the_best_of_all_stays_where_it_was_tuned():
+    archive = Archive(IslandSettings(), 7, ("a", "a"))
+    best = accepted()
+    worse = replace(best, number=8, kind="tuned", signature="other", fitness=best.fitness - 1.0)
+    archive.end_batch([best, worse])
+    homes = [each.index for each in archive.islands if any(m.number == 8 for m in each.members)]
+    assert homes == [2]
 
 
 def test_a_text_that_was_judged_before_is_refused_unseen(executor, tmp_path):

@@ -9,8 +9,14 @@ import numpy as np
 
 from podium.search.generators.genetic.choice import chance, pick
 from podium.search.generators.genetic.holding import refusals
-from podium.search.generators.genetic.positions import put, result_sites, sites
-from podium.search.generators.genetic.sampling import draw_class
+from podium.search.generators.genetic.positions import (
+    Draft,
+    put,
+    result_sites,
+    sites,
+    visible_names,
+)
+from podium.search.generators.genetic.sampling import draw_class, small_weight
 from podium.search.program.expression import Expression, apply, call, has_field, name, renamed
 from podium.search.program.ingredients import CONSTANTS
 from podium.search.program.program import (
@@ -84,12 +90,15 @@ def split_by_class(rng: np.random.Generator, one: Program, other: Program) -> Pr
     return _filled(replace(one, block=block), other, other.block.result)
 
 
-def average(_rng: np.random.Generator, one: Program, other: Program) -> Program | None:
-    """Adds the scores of both."""
+def average(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
+    """Adds the scores of both; that of the other with a weight, down to what only breaks ties."""
     if {one.block.result.head, other.block.result.head} & {"hold", "number"}:
         return None
-    return _filled(with_result(one, apply("+", one.block.result, name("@"))), other,
-                   other.block.result)  # fmt: skip
+    draft = Draft.at(one, visible_names(one)[-1], units_of(one))
+    share = draft.constant("SHARE", small_weight(rng, 1.0), 0.001, 10.0)
+    part = apply("*", share, name("@"))
+    whole = draft.taken_up(with_result(one, apply("+", one.block.result, part)))
+    return _filled(whole, other, other.block.result)
 
 
 def exchange_function(rng: np.random.Generator, one: Program, other: Program) -> Program | None:
@@ -131,7 +140,7 @@ def take_hold(rng: np.random.Generator, one: Program, other: Program) -> Program
 
 
 CROSSOVERS: dict[Crossover, float] = {
-    exchange_part: 4.0, add_term: 3.0, split_by_class: 1.0, average: 1.0, exchange_function: 1.0,
+    exchange_part: 4.0, add_term: 3.0, split_by_class: 1.0, average: 2.0, exchange_function: 1.0,
 }  # fmt: skip
 
 HOLDING_CROSSOVERS: dict[Crossover, float] = {**CROSSOVERS, take_hold: 4.0}

@@ -16,7 +16,13 @@ from podium.search.generators.genetic.positions import (
     sites,
     visible_names,
 )
-from podium.search.generators.genetic.sampling import NUMBERS, draw, draw_reduction, draw_term
+from podium.search.generators.genetic.sampling import (
+    NUMBERS,
+    draw,
+    draw_reduction,
+    draw_term,
+    small_weight,
+)
 from podium.search.generators.genetic.worth import WORTH_GROWTHS
 from podium.search.program.expression import (
     REDUCTIONS,
@@ -65,6 +71,22 @@ def insert_term(rng: np.random.Generator, program: Program) -> Program | None:
         term = apply("*", draft.constant("WEIGHT", weight, 0.001, 100.0), term)
     head = "+" if chance(rng, 0.5) else "-"
     return draft.taken_up(put(program, site, apply(head, site.part, term)))
+
+
+def break_ties(rng: np.random.Generator, program: Program) -> Program | None:
+    """Adds a drawn term so small that it decides between nodes of about the same score."""
+    found = result_sites(program)
+    if not found:
+        return None
+    site = pick(rng, found)
+    draft, _ = draft_at(program, site)
+    term = apply("*", _small_weight(rng, draft), draw_term(rng, draft, 2))
+    head = "+" if chance(rng, 0.5) else "-"
+    return draft.taken_up(put(program, site, apply(head, site.part, term)))
+
+
+def _small_weight(rng: np.random.Generator, draft: Draft) -> Expression:
+    return draft.constant("FINE_WEIGHT", small_weight(rng), 0.001, 10.0)
 
 
 def reward_equality(rng: np.random.Generator, program: Program) -> Program | None:
@@ -167,16 +189,18 @@ def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
     # The first is the field of the slot, as it must be read: some pods have no slot.
     title = pick(rng, sorted(GPU_INGREDIENTS)) if program.draws_ingredients else HERE
     ratio = apply("/", name(title), number(1000))
-    weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 1.0):.2g}"), -10.0, 10.0)
-    result = apply("+", program.block.result, apply("*", weight, ratio))
-    return draft.taken_up(with_result(program, result))
+    head = "+" if chance(rng, 0.3) else "-"
+    fine = apply("*", _small_weight(rng, draft), ratio)
+    return draft.taken_up(with_result(program, apply(head, program.block.result, fine)))
 
 
 PLAIN_GROWTHS: dict[Mutation, float] = {
-    insert_term: 4.0, reward_equality: 1.5, insert_loop: 3.0, insert_change: 3.0, see_gpu: 0.7,
+    insert_term: 2.0, break_ties: 5.0, reward_equality: 1.0, insert_loop: 2.0, insert_change: 1.5,
+    see_gpu: 3.0,
 }  # fmt: skip
 """For programs that are made of fields, arithmetic and loops over slots alone."""
 
 GROWTHS: dict[Mutation, float] = {
-    insert_term: 4.0, reward_equality: 1.5, see_gpu: 0.7, insert_change: 1.0, **WORTH_GROWTHS,
+    insert_term: 2.0, break_ties: 5.0, reward_equality: 1.0, see_gpu: 3.0, insert_change: 0.5,
+    **WORTH_GROWTHS,
 }  # fmt: skip

@@ -91,12 +91,18 @@ def jitter_number(rng: np.random.Generator, program: Program) -> Program | None:
 
 def jittered(rng: np.random.Generator, value: float) -> float:
     """Moves a number; a whole one stays whole, others keep three digits."""
+    width = _width(rng)
     if isinstance(value, int):
-        step = max(1, round(abs(value) * abs(float(rng.normal(0.0, 0.3)))))
+        step = max(1, round(abs(value) * abs(float(rng.normal(0.0, width)))))
         return value + (step if chance(rng, 0.5) else -step)
     if value == 0:
         return float(f"{rng.normal(0.0, 0.3):.2g}")
-    return float(f"{value * np.exp(rng.normal(0.0, 0.4)):.3g}")
+    return float(f"{value * np.exp(rng.normal(0.0, width)):.3g}")
+
+
+def _width(rng: np.random.Generator) -> float:
+    """Draws how far a number moves, of any magnitude: what is tuned already bears little."""
+    return float(np.exp(rng.uniform(np.log(0.03), np.log(0.5))))
 
 
 def jitter_constant(rng: np.random.Generator, program: Program) -> Program | None:
@@ -112,7 +118,7 @@ def jitter_constant(rng: np.random.Generator, program: Program) -> Program | Non
 
 def _moved(rng: np.random.Generator, constant: Constant) -> Constant:
     low, high = constant.bounds or (constant.value, constant.value)
-    width = 0.1 * (high - low) if chance(rng, 0.3) else 0.3 * abs(constant.value) + 1e-3
+    width = 0.1 * (high - low) if chance(rng, 0.15) else _width(rng) * abs(constant.value) + 1e-3
     moved = float(np.clip(constant.value + rng.normal(0.0, width), low, high))
     value = round(moved) if isinstance(constant.value, int) else float(f"{moved:.3g}")
     return replace(constant, value=min(max(value, low), high))

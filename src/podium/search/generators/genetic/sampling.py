@@ -32,6 +32,15 @@ DRAWN_COMPARISONS = ("<", "<=", ">", ">=", "==")
 _Maker = Callable[[np.random.Generator, Draft, int], Expression]
 
 
+LEAST_WEIGHT = 0.01
+"""Of a new term: small enough to decide between nodes of about the same score alone."""
+
+
+def small_weight(rng: np.random.Generator, most: float = 0.5) -> float:
+    """Draws the weight of a new term, of any magnitude: large ones mostly spoil what is tuned."""
+    return float(f"{np.exp(rng.uniform(np.log(LEAST_WEIGHT), np.log(most))):.2g}")
+
+
 def draw(rng: np.random.Generator, draft: Draft, unit: Unit, depth: int) -> Expression:
     """Draws an expression of a unit, at most so deep."""
     if unit == BOOLEAN:

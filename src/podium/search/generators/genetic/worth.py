@@ -22,7 +22,7 @@ from podium.search.generators.genetic.positions import (
     result_sites,
     sites,
 )
-from podium.search.generators.genetic.sampling import FRACTIONS_MILLI
+from podium.search.generators.genetic.sampling import FRACTIONS_MILLI, small_weight
 from podium.search.program.expression import (
     COMPARISONS,
     JUNCTIONS,
@@ -54,6 +54,10 @@ from podium.search.program.units import GPU, unit_of, unit_of_name, units_of
 MOST_STEPS = 5
 CPUS_PER_GPU = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)
 """Levels of CPU for each GPU to begin with; OpenB's pods take 4 to 16, most of them 8 to 12."""
+
+SMALL = "SMALL_GPU_MILLI"
+NEARLY = (0.85, 1.05)
+"""Of the size in the middle: what parts of about the same size are worth to begin with."""
 
 _MILLI = "gpu_milli"
 Pair = tuple[Expression, Expression]
@@ -97,11 +101,12 @@ def insert_square(rng: np.random.Generator, program: Program) -> Program | None:
     draft = _draft(program)
     before, after = pick(rng, pairs)
     change = apply("-", apply("power", after, number(2)), apply("power", before, number(2)))
-    weight = draft.constant("WEIGHT", float(f"{rng.normal(0.0, 0.5):.2g}"), -10.0, 10.0)
+    weight = draft.constant("WEIGHT", small_weight(rng), 0.001, 10.0)
     result = program.block.result
     if result.head == "hold":
         return None
-    block = replace(program.block, result=apply("+", result, apply("*", weight, change)))
+    head = "+" if chance(rng, 0.5) else "-"
+    block = replace(program.block, result=apply(head, result, apply("*", weight, change)))
     return draft.taken_up(replace(program, block=block))
 
 
@@ -111,7 +116,9 @@ def refine_worth(rng: np.random.Generator, program: Program) -> Program | None:
     if not used or not _known(program, *_COARSE):
         return None
     draft = _draft(program)
-    program, worth = _with_worth(rng, program, draft)
+    small = next((each.value for each in program.constants if each.name == SMALL), 100.0)
+    new = draw_worth_above(rng, draft, small)
+    program, worth = _with_measures(*_with_function(program, draft, new), draft)
     program, starved = _with_function(program, draft, STARVED)
     finer = _finer(program, worth, starved)
 
@@ -177,8 +184,27 @@ def draw_worth(rng: np.random.Generator, draft: Draft) -> Function:
     return Function(title, (_MILLI,), _chain(steps, name(_MILLI)), WORTH)
 
 
-def _level(rng: np.random.Generator, draft: Draft, milli: float) -> Expression:
-    value = float(f"{milli * rng.uniform(0.5, 1.1):.3g}")
+def draw_worth_above(rng: np.random.Generator, draft: Draft, small: float) -> Function:
+    """Draws a worth that differs little from that of a program to which small parts are useless.
+
+    They stay so; parts a little larger are worth the same, whatever their size.
+    """
+    title = fresh("worth", draft.taken)
+    draft.taken.add(title)
+    larger = [float(each) for each in FRACTIONS_MILLI if each > small + 20][:3]
+    limits = [small, pick(rng, larger)] if larger else [small]
+    steps = []
+    for limit, level in zip(limits, (0.0, float(np.mean(limits))), strict=False):
+        part = draft.constant("STEP_GPU_MILLI", float(f"{limit:.4g}"), 0.0, float(GPU_MILLI))
+        value = _level(rng, draft, level, NEARLY) if level else number(0)
+        steps.append((apply("<", name(_MILLI), part), value))
+    return Function(title, (_MILLI,), _chain(steps, name(_MILLI)), WORTH)
+
+
+def _level(
+    rng: np.random.Generator, draft: Draft, milli: float, around: tuple[float, float] = (0.5, 1.1)
+) -> Expression:
+    value = float(f"{milli * rng.uniform(*around):.3g}")
     return draft.constant("WORTH_GPU_MILLI", value, 0.0, float(GPU_MILLI))
 
 
@@ -246,6 +272,10 @@ def _with_worth(rng: np.random.Generator, program: Program, draft: Draft) -> tup
         worth = pick(rng, known)
     else:
         program, worth = _with_function(program, draft, draw_worth(rng, draft))
+    return _with_measures(program, worth, draft)
+
+
+def _with_measures(program: Program, worth: str, draft: Draft) -> tuple[Program, str]:
     program, before = _with_term(program, draft, f"{worth}_before", _before(worth))
     program, taken = _with_term(program, draft, f"{worth}_taken", _taken(worth, program))
     after = apply("-", before, taken)
@@ -331,7 +361,7 @@ def _added(
     rng: np.random.Generator, program: Program, draft: Draft, loss: Expression
 ) -> Program | None:
     """Adds a loss of GPU to a quantity of GPU in the score, or takes it from the score."""
-    weight = draft.constant("WEIGHT", float(f"{np.exp(rng.normal(-0.5, 0.8)):.2g}"), 0.01, 10.0)
+    weight = draft.constant("WEIGHT", small_weight(rng, 0.7), 0.01, 10.0)
     weighed = apply("*", weight, loss)
     places = _quantities(program)
     if places and chance(rng, 0.7):
@@ -365,6 +395,6 @@ def _is_test(root: Expression, path: Path) -> bool:
 
 
 WORTH_GROWTHS: dict[Mutation, float] = {
-    insert_worth: 1.5, insert_level: 2.0, insert_square: 1.0, refine_worth: 1.0, change_steps: 1.0,
+    insert_worth: 0.7, insert_level: 3.0, insert_square: 1.0, refine_worth: 2.0, change_steps: 1.5,
 }  # fmt: skip
 """Made of ingredients, all of them."""

@@ -10,12 +10,14 @@ from podium.search.generators.genetic.breeding import (
 from podium.search.generators.genetic.crossover import (
     CROSSOVERS,
     add_term,
+    average,
     exchange_part,
     split_by_class,
 )
 from podium.search.generators.genetic.growth import (
     GROWTHS,
     PLAIN_GROWTHS,
+    break_ties,
     insert_change,
     insert_term,
     once_placed,
@@ -102,6 +104,26 @@ def test_quantising_cuts_into_whole_steps():
 
 def test_seeing_each_gpu_changes_the_signature():
     assert "def score(pod, node, gpu):" in write(finished(see_gpu(_rng(), seeds()["packed"])))
+
+
+def test_what_breaks_ties_keeps_the_score_and_adds_little_to_it():
+    parent = seeds()["balanced"]
+    for seed in range(30):
+        child = break_ties(_rng(seed), parent)
+        head, (kept, fine) = child.block.result.head, child.block.result.arguments
+        assert head in ("+", "-")
+        assert kept == parent.block.result
+        weight = next(each for each in child.constants if each.name in fine.names)
+        assert 0.01 <= weight.value <= 0.5
+
+
+def test_the_score_of_another_program_counts_for_as_much_or_less():
+    one, other = seeds()["balanced"], seeds()["best-fit"]
+    children = [average(_rng(seed), one, other) for seed in range(50)]
+    shares = [each.value for child in children for each in child.constants if each.name == "SHARE"]
+    assert len(shares) == 50
+    assert min(shares) < 0.05
+    assert 0.5 < max(shares) <= 1
 
 
 def test_tunable_constants_stay_within_their_bounds():

@@ -49,6 +49,22 @@ def test_a_worth_takes_the_place_of_one_limit(refined):
     assert parse(text) == refined
 
 
+def test_a_worth_begins_close_to_the_limit_that_it_replaces():
+    typical = seeds()["typical"]
+    tuned = replace(
+        typical,
+        constants=tuple(
+            replace(each, value=316.3) if each.name == "SMALL_GPU_MILLI" else each
+            for each in typical.constants
+        ),
+    )
+    values = {each.name: each.value for each in _child(refine_worth, tuned, 3).constants}
+    assert values["STEP_GPU_MILLI"] == 316.3
+    assert 316.3 < values["STEP_GPU_MILLI_2"] <= 500
+    middle = (316.3 + values["STEP_GPU_MILLI_2"]) / 2
+    assert 0.84 * middle < values["WORTH_GPU_MILLI"] < 1.06 * middle
+
+
 def test_the_worth_of_the_gpu_that_the_pod_goes_to_is_what_counts_where_it_is_known():
     by_gpu = replace(seeds()["typical"], takes_gpu=True)
     text = write(finished(insert_worth(_rng(), by_gpu), replace(LARGE, growing=0.0)))
