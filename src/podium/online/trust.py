@@ -63,7 +63,8 @@ def trust_in(runs: JobRuns) -> Trust:
         elsewhere = [row for row in rows if row.gpu != gpu]
         for row in here:
             weight = _weight(row, here, 4.0 * calm + 0.5, calm, runs.features)
-            if len(here) == 1 and _is_rare(row, elsewhere):
+            # Two runs that are far apart do not tell which of them is wrong; others may.
+            if _is_rare(row, elsewhere) and _is_undecided(row, here):
                 weight = _weight(row, elsewhere, LONGEST_APART, calm, runs.features)
             if weight < 1.0:
                 found[gpu, row.kind] = weight
@@ -75,6 +76,10 @@ def _calm(rows: Sequence[_Row]) -> float:
     squares = sum(float(row.sums.scatter[0, 0]) for row in rows)
     freedom = sum(max(row.sums.weight - 1.0, 0.0) for row in rows)
     return math.sqrt((_CALM_WEIGHT * _CALM**2 + squares) / (_CALM_WEIGHT + freedom))
+
+
+def _is_undecided(row: _Row, here: Sequence[_Row]) -> bool:
+    return 2.0 * row.sums.weight >= sum(each.sums.weight for each in here)
 
 
 def _is_rare(row: _Row, others: Sequence[_Row]) -> bool:
