@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from podium.online.cell import OTHERS, Features, JobRuns, Kind
 from podium.online.columns import MOST_DISTURBING, Columns
-from podium.online.evidence import CellGram, Evidence, Gram, Layout, evidence_of, job_effects
+from podium.online.evidence import (
+    CellGram,
+    Evidence,
+    Gram,
+    Layout,
+    evidence_of,
+    job_effects,
+    weighted_products,
+)
 from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
 from podium.online.oddness import own_job_spread, own_pair_spread
@@ -303,9 +311,8 @@ class Posterior:
             self._unsearched = set(range(min(len(self._grams), MOST_JOB_TYPES)))
         for job in sorted(self._unsearched):
             gram = self._grams[job]
-            first, second = own_noise(common, gram.squares, gram.freedom).variance
-            weighted = gram.products[0] / first + gram.products[1] / second
-            self._search.update(job, weighted, gram.gpus)
+            noise = own_noise(common, gram.squares, gram.freedom)
+            self._search.update(job, weighted_products(gram, noise), gram.gpus)
         self._unsearched.clear()
         self._follow(common, self._search.likeliest())
 

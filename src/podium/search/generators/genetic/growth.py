@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -60,27 +61,36 @@ _FREE = reduction("sum", field("left"))
 
 def insert_term(rng: np.random.Generator, program: Program) -> Program | None:
     """Adds a drawn term to one of the scores."""
-    found = result_sites(program)
-    if not found:
-        return None
-    site = pick(rng, found)
-    draft, _ = draft_at(program, site)
-    term = draw_term(rng, draft, DEPTH)
-    if chance(rng, 0.5):
+
+    def drawn(draft: Draft) -> Expression:
+        term = draw_term(rng, draft, DEPTH)
+        if not chance(rng, 0.5):
+            return term
         weight = float(f"{np.exp(rng.normal(0.0, 1.5)):.2g}")
-        term = apply("*", draft.constant("WEIGHT", weight, 0.001, 100.0), term)
-    head = "+" if chance(rng, 0.5) else "-"
-    return draft.taken_up(put(program, site, apply(head, site.part, term)))
+        return apply("*", draft.constant("WEIGHT", weight, 0.001, 100.0), term)
+
+    return _with_term(rng, program, drawn)
 
 
 def break_ties(rng: np.random.Generator, program: Program) -> Program | None:
     """Adds a drawn term so small that it decides between nodes of about the same score."""
+
+    def drawn(draft: Draft) -> Expression:
+        return apply("*", _small_weight(rng, draft), draw_term(rng, draft, 2))
+
+    return _with_term(rng, program, drawn)
+
+
+def _with_term(
+    rng: np.random.Generator, program: Program, draw_one: Callable[[Draft], Expression]
+) -> Program | None:
+    """Adds a term to one of the scores, or takes it from it."""
     found = result_sites(program)
     if not found:
         return None
     site = pick(rng, found)
     draft, _ = draft_at(program, site)
-    term = apply("*", _small_weight(rng, draft), draw_term(rng, draft, 2))
+    term = draw_one(draft)
     head = "+" if chance(rng, 0.5) else "-"
     return draft.taken_up(put(program, site, apply(head, site.part, term)))
 

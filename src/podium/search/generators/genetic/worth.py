@@ -6,7 +6,7 @@ worth nothing to pods for which too little CPU is left beside it, which differs 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -56,8 +56,8 @@ CPUS_PER_GPU = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)
 """Levels of CPU for each GPU to begin with; OpenB's pods take 4 to 16, most of them 8 to 12."""
 
 SMALL = "SMALL_GPU_MILLI"
-NEARLY = (0.85, 1.05)
-"""Of the size in the middle: what parts of about the same size are worth to begin with."""
+ROUGHLY, NEARLY = (0.5, 1.1), (0.85, 1.05)
+"""What parts are worth to begin with, beside a size: drawn anew, and in place of a limit."""
 
 _MILLI = "gpu_milli"
 Pair = tuple[Expression, Expression]
@@ -172,16 +172,8 @@ def change_steps(rng: np.random.Generator, program: Program) -> Program | None:
 
 def draw_worth(rng: np.random.Generator, draft: Draft) -> Function:
     """Draws a worth of a free part: a few steps, and above them its size."""
-    title = fresh("worth", draft.taken)
-    draft.taken.add(title)
     limits = sorted({pick(rng, FRACTIONS_MILLI[:-1]) for _ in range(pick(rng, (1, 2, 3, 4)))})
-    levels = [0, *limits[:-1]]
-    steps = []
-    for limit, level in zip(limits, levels, strict=True):
-        part = draft.constant("STEP_GPU_MILLI", float(limit), 0.0, float(GPU_MILLI))
-        value = _level(rng, draft, level) if level else number(0)
-        steps.append((apply("<", name(_MILLI), part), value))
-    return Function(title, (_MILLI,), _chain(steps, name(_MILLI)), WORTH)
+    return _worth(rng, draft, limits, [0, *limits[:-1]])
 
 
 def draw_worth_above(rng: np.random.Generator, draft: Draft, small: float) -> Function:
@@ -189,20 +181,31 @@ def draw_worth_above(rng: np.random.Generator, draft: Draft, small: float) -> Fu
 
     They stay so; parts a little larger are worth the same, whatever their size.
     """
-    title = fresh("worth", draft.taken)
-    draft.taken.add(title)
     larger = [float(each) for each in FRACTIONS_MILLI if each > small + 20][:3]
     limits = [small, pick(rng, larger)] if larger else [small]
+    return _worth(rng, draft, limits, [0.0, float(np.mean(limits))][: len(limits)], NEARLY)
+
+
+def _worth(
+    rng: np.random.Generator,
+    draft: Draft,
+    limits: Sequence[float],
+    levels: Sequence[float],
+    around: tuple[float, float] = ROUGHLY,
+) -> Function:
+    """Makes a worth of parts below each limit about as large as a level; the others' is theirs."""
+    title = fresh("worth", draft.taken)
+    draft.taken.add(title)
     steps = []
-    for limit, level in zip(limits, (0.0, float(np.mean(limits))), strict=False):
+    for limit, level in zip(limits, levels, strict=True):
         part = draft.constant("STEP_GPU_MILLI", float(f"{limit:.4g}"), 0.0, float(GPU_MILLI))
-        value = _level(rng, draft, level, NEARLY) if level else number(0)
+        value = _level(rng, draft, level, around) if level else number(0)
         steps.append((apply("<", name(_MILLI), part), value))
     return Function(title, (_MILLI,), _chain(steps, name(_MILLI)), WORTH)
 
 
 def _level(
-    rng: np.random.Generator, draft: Draft, milli: float, around: tuple[float, float] = (0.5, 1.1)
+    rng: np.random.Generator, draft: Draft, milli: float, around: tuple[float, float] = ROUGHLY
 ) -> Expression:
     value = float(f"{milli * rng.uniform(*around):.3g}")
     return draft.constant("WORTH_GPU_MILLI", value, 0.0, float(GPU_MILLI))
