@@ -355,10 +355,11 @@ class Agent:
         if cheapest is None:
             return None
         try_s, known_s = cheapest.expected_s, known.expected_s
+        price_s = max(try_s - known_s, 0.0)
         if self._floor.affords(job_type, try_s, known_s):
-            return cheapest, max(try_s - known_s, 0.0)
-        seen = len(viable) - len(untried)
-        if self._floor.pays_itself(job_type, seen, try_s, known_s):
+            return cheapest, price_s
+        if self._floor.pays_itself(job_type, try_s, known_s):
+            self._floor.count_own(job_type, price_s)
             return cheapest, 0.0
         return None
 

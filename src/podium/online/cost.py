@@ -5,13 +5,15 @@
 Every term is in seconds, so that the same weights serve jobs of milliseconds and of days:
 
 - mu, sigma: mean and standard deviation of the expected run time (see `Estimate`);
-- ig: the information gain, ½ ln(1 + (sigma / mu)² / tau²) nats, where sigma is no more than what
-  a run in this company can teach, times what a nat is worth: the
-  time of a usual run on the fastest candidate, for as many runs as the horizon says will profit
-  (fewer for a job type that comes more seldom than others), times the chance that this candidate
-  is the faster one (where it is even, 1). What cannot change a choice is worth nothing, however
-  much there is to learn; and as the runs that profit are usual ones, short runs are the better
-  ones to learn from;
+- ig: the time that later runs are expected to save by what this one tells. Whether this candidate
+  or the fastest one is faster, if it were known for certain, would save a part of each run: the
+  expected lead of the one that turns out to be faster. One run tells that but in part: it takes
+  ½ ln(1 + (sigma / mu)² / noise²) nats away from what is not known of this candidate, where sigma
+  is no more than what a run in this company can teach, and noise² is tau² at least. That is summed
+  over as many usual runs on the fastest candidate as the horizon says will profit (fewer for a job
+  type that comes more seldom than others). What cannot change a choice is worth nothing, however
+  much there is to learn; and as the runs that profit are usual ones, short runs are the better ones
+  to learn from;
 - penalty: the seconds that the neighbours are expected to add, mu times the slowdown;
 - failure: the seconds that failed runs are expected to cost until one succeeds.
 """
@@ -110,27 +112,39 @@ def weigh(
     fastest = min(options, key=attrgetter("known.mu"))
     worth_s = fastest.known.usual_s * parameters.horizon * frequency
     costs = [_cost(option, parameters) for option in options]
-    chances = [_chance(option.known, fastest.known) for option in options]
+    nats = [_nats(option, parameters) for option in options]
+    gains = [_told(each) * lead for each, lead in zip(nats, _leads(options, fastest), strict=True)]
     best = options[costs.index(min(costs))].place.gpu_type
-    if best != fastest.place.gpu_type:
-        chances = _held_back(chances, options, fastest.place.gpu_type)
+    _, penalty, failure = costs[options.index(fastest)]
+    if best != fastest.place.gpu_type and penalty + failure > 0.0:
+        gains = _held_back(gains, options, fastest.place.gpu_type)
     return tuple(
-        _candidate(option, cost, worth_s * chance, parameters)
-        for option, cost, chance in zip(options, costs, chances, strict=True)
+        _candidate(option, cost, each, worth_s * gain, parameters)
+        for option, cost, each, gain in zip(options, costs, nats, gains, strict=True)
     )
 
 
-def _held_back(chances: list[float], options: Sequence[Option], gpu_type: str) -> list[float]:
-    """Lets the fastest GPU type, where it is not the best now, count for no more than others.
+def _leads(options: Sequence[Option], fastest: Option) -> list[float]:
+    """Compares each candidate with the fastest GPU type, and that with its closest rival."""
+    first, best = fastest.place.gpu_type, fastest.known
+    rivals = [each.known for each in options if each.place.gpu_type != first]
+    own = max((_lead(best, rival, best) for rival in rivals), default=0.0)
+    return [
+        own if each.place.gpu_type == first else _lead(best, each.known, each.known)
+        for each in options
+    ]
 
-    Usually that is because of its neighbours. It is chosen whenever it is free, so that more will
-    be learned of it in any case: no reason to bear them.
+
+def _held_back(gains: list[float], options: Sequence[Option], gpu_type: str) -> list[float]:
+    """Lets the fastest GPU type, where neighbours speak against it, count for no more than others.
+
+    It is chosen whenever it is free, so that more will be learned of it in any case: no reason to
+    bear them.
     """
     is_first = [option.place.gpu_type == gpu_type for option in options]
-    most = max(each for each, skip in zip(chances, is_first, strict=True) if not skip)
+    most = max(each for each, skip in zip(gains, is_first, strict=True) if not skip)
     return [
-        min(each, most) if is_held else each
-        for each, is_held in zip(chances, is_first, strict=True)
+        min(each, most) if is_held else each for each, is_held in zip(gains, is_first, strict=True)
     ]
 
 
@@ -149,18 +163,31 @@ def _cost(option: Option, parameters: Parameters) -> tuple[float, float, float]:
 
 
 def _candidate(
-    option: Option, cost: tuple[float, float, float], worth_s: float, parameters: Parameters
+    option: Option,
+    cost: tuple[float, float, float],
+    nats: float,
+    ig: float,
+    parameters: Parameters,
 ) -> Candidate:
     known, risk = option.known, option.risk
     greedy, penalty, failure = cost
-    nats = 0.5 * math.log1p(_relative_variance(option) / parameters.tau_squared)
-    ig = nats * worth_s
     return Candidate(
         option.place.gpu_type, known.mu, known.sigma, ig, penalty,
         greedy - parameters.beta_exploration * ig, known.observations, nats,
         greedy, option.place.node, failure, risk.failures, 1.0 - risk.chance, option.in_flight,
         *known.intervals_s(), risk.is_failing,
     )  # fmt: skip
+
+
+def _nats(option: Option, parameters: Parameters) -> float:
+    """Returns what one run tells of a candidate: the less, the more luck there is in it."""
+    noise = max(option.known.noise_variance, parameters.tau_squared)
+    return 0.5 * math.log1p(_relative_variance(option) / noise)
+
+
+def _told(nats: float) -> float:
+    """Returns the part of a variance that so many nats take away."""
+    return -math.expm1(-2.0 * nats)
 
 
 def _relative_variance(option: Option) -> float:
@@ -179,10 +206,17 @@ def _relative_variance(option: Option) -> float:
     return math.expm1(min(max(variance, 0.0), WIDEST**2))
 
 
-def _chance(known: Estimate, fastest: Estimate) -> float:
-    """Returns twice the probability that a candidate beats the one expected to be fastest."""
-    behind = known.log_mean - fastest.log_mean
-    if behind <= 0.0:
-        return 1.0
-    far = behind / math.sqrt(known.log_variance + fastest.log_variance)
-    return math.erfc(far / math.sqrt(2.0))
+def _lead(best: Estimate, rival: Estimate, tried: Estimate) -> float:
+    """Returns the part of each later run that knowing all about one of two is expected to save.
+
+    It is saved where the rival turns out to be the faster one: its lead then (in logarithms) times
+    its probability. One of the two is worth as much of that as it adds to what is not known.
+    """
+    variance = best.log_variance + rival.log_variance
+    if variance <= 0.0:
+        return 0.0
+    spread = math.sqrt(variance)
+    behind = max(rival.log_mean - best.log_mean, 0.0) / spread
+    density = math.exp(-0.5 * behind**2) / math.sqrt(2.0 * math.pi)
+    lead = spread * (density - 0.5 * behind * math.erfc(behind / math.sqrt(2.0)))
+    return max(lead, 0.0) * tried.log_variance / variance

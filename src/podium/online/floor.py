@@ -6,9 +6,9 @@ tried once the time that this is expected to cost is little beside that of all j
 jobs come first: what they show says something about the others.
 
 Of long jobs, a try costs more than all others leave to spend. A job type that came when the trend
-was known is judged by others alone: while it ran on one or two GPU types, nothing tells whether it
-follows them, and each of its runs may take many times too long. So a newcomer may pay a try or two
-itself, once one costs little beside its own time.
+was known is judged by others alone: where it ran tells little about where it did not, if it does
+not follow them, and each of its runs may take many times too long. So a newcomer pays for tries
+itself, as long as all of them together cost little beside its own time.
 
 The same counts tell how often a job type comes, and so how many runs will profit from what one of
 them teaches.
@@ -27,10 +27,7 @@ MOST_TIMES = 10.0
 """Run times, as known elsewhere, that one try may be expected to take."""
 
 OWN_TIMES = 40.0
-"""How much larger a share of its own time a newcomer may pay, while it ran on few GPU types."""
-
-FEWEST_SEEN = 3
-"""GPU types where a newcomer ran when it is taken to have shown whether it follows the trend."""
+"""How much larger a share of its own time a newcomer may pay for all of its tries."""
 
 PART = 0.5
 """Part of what there is to spend that one try may cost."""
@@ -47,6 +44,7 @@ class Floor:
         self._expected_s = 0.0
         self._paid_s = 0.0
         self._decisions: dict[str, int] = {}  # by job type
+        self._own_paid_s: dict[str, float] = {}  # by newcomers, for tries of their own
         self._since: dict[str, int] = {}  # decisions before the first one of a job type
         self._all = 0
         self._again: dict[str, int] = {}  # decisions of a job type when it last tried what fails
@@ -57,13 +55,18 @@ class Floor:
         is_cheap = expected_s - known_s <= PART * left_s
         return is_cheap and self._may_try(job_type, expected_s, known_s)
 
-    def pays_itself(self, job_type: str, seen: int, expected_s: float, known_s: float) -> bool:
-        """Tests whether a newcomer that ran on so many GPU types may pay a try itself."""
+    def pays_itself(self, job_type: str, expected_s: float, known_s: float) -> bool:
+        """Tests whether a newcomer may pay one more try itself."""
         # Fewer runs will profit from it where the job type comes seldom.
         own_s = self._decisions.get(job_type, 0) * known_s * self.frequency(job_type)
-        is_cheap = expected_s - known_s <= OWN_TIMES * self._share * own_s
-        is_open = seen < FEWEST_SEEN and self._is_newcomer(job_type)
-        return is_open and is_cheap and self._may_try(job_type, expected_s, known_s)
+        paid_s = self._own_paid_s.get(job_type, 0.0) + expected_s - known_s
+        is_cheap = paid_s <= OWN_TIMES * self._share * own_s
+        is_open = is_cheap and self._is_newcomer(job_type)
+        return is_open and self._may_try(job_type, expected_s, known_s)
+
+    def count_own(self, job_type: str, price_s: float) -> None:
+        """Notes that a newcomer pays a try itself now."""
+        self._own_paid_s[job_type] = self._own_paid_s.get(job_type, 0.0) + price_s
 
     def _is_newcomer(self, job_type: str) -> bool:
         # The others had come often enough to be known, without it.
@@ -111,12 +114,14 @@ class Floor:
         for name in job_types.intersection(self._decisions):
             del self._decisions[name], self._since[name]
             self._again.pop(name, None)
+            self._own_paid_s.pop(name, None)
 
     def as_object(self) -> dict[str, Any]:
         """Returns the counts as JSON types."""
         return {
             "expected_s": self._expected_s,
             "paid_s": self._paid_s,
+            "own_paid_s": dict(self._own_paid_s),
             "decisions": dict(self._decisions),
             "since": dict(self._since),
             "all": self._all,
@@ -127,6 +132,8 @@ class Floor:
         """Reads counts back."""
         self._expected_s = float(data.get("expected_s", 0.0))
         self._paid_s = float(data.get("paid_s", 0.0))
+        own = data.get("own_paid_s", {})  # an earlier version did not keep it
+        self._own_paid_s = {name: float(paid_s) for name, paid_s in own.items()}
         counts = data.get("decisions", {})
         self._decisions = {name: int(count) for name, count in counts.items()}
         since = data.get("since", {})  # an earlier version did not keep it

@@ -45,7 +45,7 @@ class Parameters:
     lambda_uncertainty: float = 0.3
     beta_exploration: float = 0.7
     gamma_interference: float = 1.0
-    tau_squared: float = 0.15  # relative variance that is worth half the logarithm of two
+    tau_squared: float = 0.04  # relative variance that one run has at least, by luck
     horizon: float = 200.0  # runs of a job type that profit from what one run teaches
     exploration_cap: float = 0.25
     exploration_window: int = 100

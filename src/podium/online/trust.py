@@ -67,15 +67,15 @@ def _suspects(runs: JobRuns, rows: Sequence[_Row]) -> list[tuple[_Row, list[_Row
     found = []
     for gpu in runs.cells:
         here = [row for row in rows if row.gpu == gpu]
-        if len(here) == 1:
-            elsewhere = [row for row in rows if row.gpu != gpu]
-            if _is_rare(here[0], elsewhere):
-                found.append((here[0], elsewhere))
-            continue
+        elsewhere = [row for row in rows if row.gpu != gpu]
         whole = sum(row.sums.weight for row in here)
         for row in here:
             own = row.sums.weight
-            if 2.0 * own < whole and own <= 1.0 + whole / 20.0:
+            # Two runs that are far apart do not tell which of them is wrong; others may.
+            if 2.0 * own >= whole:
+                if _is_rare(row, elsewhere):
+                    found.append((row, elsewhere))
+            elif own <= 1.0 + whole / 20.0:
                 found.append((row, here))
     return found
 

@@ -227,9 +227,9 @@ class Online:
         ),
     )
     tau_squared: float = field(
-        default=0.15,
+        default=0.04,
         metadata=about(
-            "relative variance of a run, against which information is measured",
+            "relative variance of a run, at least, against which information is measured",
             short_env="SCHEDULER_TAU_SQUARED",
             above=0,
         ),

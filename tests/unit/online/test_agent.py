@@ -28,9 +28,7 @@ def test_the_cost_is_the_sum_of_its_terms():
         whole = each.mu + 0.3 * each.sigma - 0.7 * each.ig + 0.5 * each.penalty
         assert each.cost == pytest.approx(whole)
         relative = each.sigma / each.mu
-        assert each.ig_nats == pytest.approx(0.5 * math.log(1.0 + relative**2 / 0.15))
-    fastest = min(answer.candidates, key=lambda each: each.mu)
-    assert fastest.ig == pytest.approx(fastest.ig_nats * fastest.mu * PARAMETERS.horizon)
+        assert each.ig_nats == pytest.approx(0.5 * math.log(1.0 + relative**2 / 0.04))
     assert answer.chosen.penalty == pytest.approx(answer.chosen.mu, rel=0.1)
     assert answer.slowdown == pytest.approx(1.0, rel=0.1)
 
@@ -51,7 +49,7 @@ def test_information_is_worth_nothing_where_it_cannot_change_a_choice():
     fast, rival, slow = agent.candidates(Request("j", ("fast", "rival", "slow")))
     assert slow.ig_nats > 3.0 * rival.ig_nats
     assert slow.ig < 1e-3 * rival.ig
-    assert 0.0 < rival.ig < fast.ig
+    assert 0.0 < rival.ig == pytest.approx(fast.ig)
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e6])

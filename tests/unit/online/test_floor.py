@@ -3,7 +3,7 @@ import math
 import numpy as np
 
 from podium.online import Agent, Observation, Parameters, Request
-from podium.online.floor import FEWEST, FEWEST_SEEN, MOST_TIMES, OWN_TIMES, Floor
+from podium.online.floor import FEWEST, MOST_TIMES, OWN_TIMES, Floor
 
 GPUS = ("usual", "other", "odd")
 
@@ -35,27 +35,37 @@ def newcomer(share, decisions, others=0):
     return floor
 
 
-def test_a_newcomer_that_ran_on_few_gpu_types_pays_a_try_from_its_own_time():
+def test_a_newcomer_pays_tries_from_its_own_time():
     floor = newcomer(0.1 / OWN_TIMES, 20)
-    assert floor.pays_itself("j", 1, 299.0, 100.0)
-    assert floor.pays_itself("j", FEWEST_SEEN - 1, 299.0, 100.0)
-    assert not floor.pays_itself("j", FEWEST_SEEN, 299.0, 100.0)
-    assert not floor.pays_itself("j", 1, 301.0, 100.0)
-    assert not floor.pays_itself("k", 1, 101.0, 100.0)
-    assert not floor.pays_itself("never seen", 1, 101.0, 100.0)
+    assert floor.pays_itself("j", 299.0, 100.0)
+    assert not floor.pays_itself("j", 301.0, 100.0)
+    assert not floor.pays_itself("k", 101.0, 100.0)
+    assert not floor.pays_itself("never seen", 101.0, 100.0)
+
+
+def test_all_tries_of_a_newcomer_together_cost_little_beside_its_own_time():
+    floor = newcomer(0.1 / OWN_TIMES, 20)
+    floor.count_own("j", 150.0)
+    assert floor.pays_itself("j", 149.0, 100.0)
+    assert not floor.pays_itself("j", 151.0, 100.0)
+    other = Floor(0.1 / OWN_TIMES)
+    other.restore(floor.as_object())
+    assert not other.pays_itself("j", 151.0, 100.0)
+    other.forget(frozenset({"j"}))
+    assert other.as_object()["own_paid_s"] == {}
 
 
 def test_a_newcomer_pays_nothing_before_it_came_again_nor_for_what_takes_far_too_long():
-    assert not newcomer(1.0, FEWEST - 1).pays_itself("j", 1, 101.0, 100.0)
-    assert newcomer(1.0, FEWEST).pays_itself("j", 1, 100.0 * MOST_TIMES, 100.0)
-    assert not newcomer(1.0, FEWEST).pays_itself("j", 1, 101.0 * MOST_TIMES, 100.0)
+    assert not newcomer(1.0, FEWEST - 1).pays_itself("j", 101.0, 100.0)
+    assert newcomer(1.0, FEWEST).pays_itself("j", 100.0 * MOST_TIMES, 100.0)
+    assert not newcomer(1.0, FEWEST).pays_itself("j", 101.0 * MOST_TIMES, 100.0)
 
 
 def test_a_newcomer_that_seldom_comes_pays_less_for_a_try():
     floor = newcomer(0.1 / OWN_TIMES, 20, others=19)
     assert floor.frequency("j") == 0.125
-    assert floor.pays_itself("j", 1, 124.0, 100.0)
-    assert not floor.pays_itself("j", 1, 126.0, 100.0)
+    assert floor.pays_itself("j", 124.0, 100.0)
+    assert not floor.pays_itself("j", 126.0, 100.0)
 
 
 def test_counts_read_back_as_they_were():
@@ -126,6 +136,28 @@ def test_nor_is_a_newcomer_whose_jobs_take_longer_than_all_others_can_pay_for():
     answers = against_the_trend(0.005, decisions=60, longer=100.0, before=10)
     first = chosen(answers).index("odd")
     assert answers[first].decision_type == "exploration"
+    assert set(chosen(answers)[-20:]) == {"odd"}
+
+
+def test_nor_is_a_newcomer_that_ran_on_all_other_gpu_types():
+    """The trend speaks against the last one even more, and the job type follows it so far."""
+    gpu_types = ("a", "b", "c", "d", "odd")
+    others_s = dict(zip(gpu_types, (100.0, 110.0, 120.0, 130.0, 500.0), strict=True))
+    own_s = {name: 100.0 * others_s[name] for name in gpu_types} | {"odd": 2000.0}
+    agent, rng = Agent(), np.random.default_rng(1000)
+    for other in range(4):
+        for gpu_type, runtime_s in others_s.items():
+            for _ in range(10):
+                luck = math.exp(rng.normal(0.0, 0.1))
+                agent.observe(Observation(f"k{other}", gpu_type, runtime_s * luck))
+        for _ in range(20):
+            agent.score(Request(f"k{other}", ("a",)))
+    agent.replay([Observation("j", name, own_s[name]) for name in "abcd"])
+    answers = []
+    for _ in range(60):
+        answers.append(agent.score(Request("j", gpu_types)))
+        gpu_type = answers[-1].chosen_gpu_type
+        agent.observe(Observation("j", gpu_type, own_s[gpu_type]))
     assert set(chosen(answers)[-20:]) == {"odd"}
 
 

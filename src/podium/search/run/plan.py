@@ -30,7 +30,7 @@ MOST = 1_000_000
 """The largest batch, island or program that a plan may name."""
 
 
-METHOD = 3
+METHOD = 4
 """Counts the ways in which plans were carried out; the plan of an older one cannot be resumed."""
 
 PROMPTED = ("llm", "command")

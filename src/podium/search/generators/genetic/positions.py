@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from podium.search.program.expression import REDUCTIONS, Expression, Path, name, replaced
 from podium.search.program.expression import field as read
-from podium.search.program.ingredients import CONSTANTS, GPU_INGREDIENTS, INGREDIENTS, NOTES
+from podium.search.program.ingredients import CONSTANTS, GPU_INGREDIENTS, HERE, INGREDIENTS, NOTES
 from podium.search.program.program import (
     Block,
     Constant,
@@ -114,8 +114,6 @@ def _closures() -> dict[str, set[str]]:
 
 def available(program: Program) -> list[str]:
     """Lists the numeric ingredients that a program has, or may get without a clash of names."""
-    if not program.draws_ingredients:
-        return []
     given = {term.name: term.expression for term in terms(program.block)}
     constants = {constant.name for constant in program.constants}
     clashes = CONSTANTS.keys() & given.keys() | {
@@ -128,6 +126,7 @@ def available(program: Program) -> list[str]:
         for title, closure in _closures().items()
         if not closure & clashes
         and (program.takes_gpu or title not in GPU_INGREDIENTS)
+        and (program.draws_ingredients or title == HERE)  # a field, as it must be read
         and title != "is_share"
     ]
 
