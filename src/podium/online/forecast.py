@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,28 @@ class Known:
     spreads: Spreads
     prior: Prior
     level: float
+    _on_gpus: dict[tuple[int, ...], tuple[Array, Array]] = field(default_factory=dict)
+
+    def on_gpus(self, gpus: tuple[int, ...]) -> tuple[Array, Array]:
+        """Returns what a usual job takes on GPU types, and what is not known of them.
+
+        The first is above the level, the second leaves out what they have in common. Job types
+        mostly ran on the same GPU types, so it is kept.
+        """
+        found = self._on_gpus.get(gpus)
+        if found is None:
+            place = np.array([self.columns.first_gpu + gpu for gpu in gpus], dtype=np.intp)
+            doubt = _contrasts(self.covariance[place][:, place])
+            found = self._on_gpus[gpus] = self.mean[0] + self.mean[place], doubt
+        return found
+
+
+def _contrasts(covariance: Array) -> Array:
+    """Returns what is not known of GPU types against one another; their level does not matter."""
+    count = len(covariance)
+    mean = np.add.reduce(covariance, axis=0) / count
+    found: Array = covariance.diagonal() - 2.0 * mean + np.add.reduce(mean) / count
+    return np.maximum(found, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,25 +151,26 @@ def slowdown(evidence: Evidence, at: int, name: str, known: Known) -> tuple[floa
 
 def _plain_forecast(evidence: Evidence, known: Known) -> Forecast:
     """Does the same for a job type alone without features, where all matrices are numbers."""
-    columns = known.columns
-    places = columns.gpus + 1
-    variances, means = np.full(places, evidence.own_variance[0]), np.zeros(places)
-    left = np.ones(places)
+    columns, index = known.columns, evidence.index
+    places, width, first = columns.gpus + 1, columns.width, columns.first_gpu
+    variances, means, left = np.empty(places), np.zeros(places), np.empty(places)
+    variances.fill(evidence.own_variance.item(0))
+    left.fill(1.0)
     if evidence.gpus:
-        rows, inverse = list(evidence.gpus), evidence.inverse[:, 0, 0]
+        rows, inverse = index[1:] - first, evidence.inverse[:, 0, 0]
         variances[rows] = inverse
-        left[rows] -= evidence.products[:, 0, 0] * inverse
+        left[rows] = 1.0 - evidence.products[:, 0, 0] * inverse
         means[rows] = evidence.targets[:, 0] * inverse
-    solved = left * evidence.job_inverse[0, 0]
-    means += left * evidence.job_mean[0]
+    solved = left * evidence.job_inverse.item(0)
+    means += left * evidence.job_mean.item(0)
     variances += left * solved
-    shared = np.zeros((places, columns.width))
+    shared = np.zeros((places, width))
     shared[:, 0] = left
-    gpus = np.arange(columns.gpus)
-    shared[gpus, columns.first_gpu + gpus] = left[:-1]
-    shared[:, evidence.index] -= solved[:, None] * evidence.pull[:, 0]
+    # One entry in each row but the last: the column of the row's GPU type.
+    shared.ravel()[first : first + columns.gpus * (width + 1) : width + 1] = left[:-1]
+    shared[:, index] -= solved[:, None] * evidence.pull[:, 0]
     means += shared @ known.mean + known.level
-    variances += ((shared @ known.covariance) * shared).sum(axis=1)
+    variances += np.add.reduce((shared @ known.covariance) * shared, axis=1)
     variances[-1] += known.spreads.gpu**2
     return Forecast(means[:, None], variances[:, None, None])
 

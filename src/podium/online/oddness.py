@@ -38,10 +38,14 @@ def own_pair_spread(
         return common
     spreads, variances, expected = _compared(common)
     weighted = weighted_products(gram, noise)
-    left = _above(weighted, gram, columns, neighbours, known)
-    place = [columns.first_gpu + gpu for gpu in gram.gpus]
-    doubt = _contrasts(known.covariance[place][:, place])
-    fits = _fits(left, variances + doubt, known.spreads.job)
+    usual, doubt = known.on_gpus(gram.gpus)
+    if gram.layout.size == 2:  # runs alone without features
+        own = weighted[:, 1, 1]
+        target = weighted[:, 0, 1] - own * usual
+    else:
+        left = _above(weighted, gram, columns, neighbours, known)
+        own, target = left[:, 1, 1], left[:, 0, 1]
+    fits = _fits(own, target, variances + doubt, known.spreads.job)
     return spreads[int((fits + expected).argmax())]
 
 
@@ -78,14 +82,6 @@ def _compared(common: float) -> tuple[list[float], Array, Array]:
     return spreads.tolist(), spreads[:, None] ** 2, expected
 
 
-def _contrasts(covariance: Array) -> Array:
-    """Returns what is not known of GPU types against one another; their level does not matter."""
-    count = len(covariance)
-    mean = np.add.reduce(covariance, axis=0) / count
-    found: Array = covariance.diagonal() - 2.0 * mean + np.add.reduce(mean) / count
-    return np.maximum(found, 0.0)
-
-
 def _above(
     weighted: Array, gram: Gram, columns: Columns, neighbours: Sequence[str], known: Known
 ) -> Array:
@@ -93,11 +89,6 @@ def _above(
 
     Their squares are left out, as no spread changes them.
     """
-    if weighted.shape[1] == 2:
-        place = [columns.first_gpu + gpu for gpu in gram.gpus]
-        left = weighted.copy()
-        left[:, 0, 1] -= weighted[:, 1, 1] * (known.mean[0] + known.mean[place])
-        return left
     # Effects that do not exist have the place -1, and are zero.
     effects = np.append(known.mean, 0.0)[columns.index(neighbours, gram.gpus)]
     count, head = columns.first_gpu + len(neighbours), 1 + len(columns.features)
@@ -112,9 +103,8 @@ def _above(
     return left if len(kept) == 1 else integrated(left, 2, beside_variance(known.prior))
 
 
-def _fits(left: Array, variance: Array, job_spread: float) -> Array:
+def _fits(own: Array, target: Array, variance: Array, job_spread: float) -> Array:
     """Returns the log likelihood for each row of variances of pairs, up to a constant."""
-    own, target = left[:, 1, 1], left[:, 0, 1]
     share = variance / (1.0 + variance * own)
     rest = 1.0 - share * own
     weight = np.add.reduce(rest * own, axis=1)

@@ -42,14 +42,14 @@ def residual(runs: JobRuns, gpu: int, run: Run, kind: Kind, prior: Prior) -> flo
         return None
     if _weight(cell, kind) < FEWEST:
         return None
-    trust = trust_in(runs)
     if not kind.given and not kind.is_beside:
-        return _plain_residual(runs, gpu, log_s, kind, trust)
-    own = _group(cell, kind, gpu, trust)
+        return _plain_residual(runs, gpu, log_s, kind)
+    own = _group(cell, kind, gpu, trust_in(runs, (gpu,)))
     if own is None or own.weight < FEWEST:
         return None
     scatter, freedom = own.scatter, own.weight - 1.0
     if own.weight < ENOUGH + FOR_EACH * (len(own.mean) - 1):
+        trust = trust_in(runs)
         for other, each in runs.cells.items():
             found = _group(each, kind, other, trust) if other != gpu else None
             if found is not None and found.weight > 1.0:
@@ -58,15 +58,14 @@ def residual(runs: JobRuns, gpu: int, run: Run, kind: Kind, prior: Prior) -> flo
     return _score(runs.row(run) - own.mean, scatter, freedom, own.weight, runs.features, prior)
 
 
-def _plain_residual(
-    runs: JobRuns, gpu: int, log_s: float, kind: Kind, trust: Trust
-) -> float | None:
+def _plain_residual(runs: JobRuns, gpu: int, log_s: float, kind: Kind) -> float | None:
     """Does the same for a run alone without features, where all matrices are numbers."""
-    weight, mean, squares = _plain_group(runs.cells[gpu], kind, gpu, trust)
+    weight, mean, squares = _plain_group(runs.cells[gpu], kind, gpu, trust_in(runs, (gpu,)))
     if weight < FEWEST:
         return None
     freedom = weight - 1.0
     if weight < ENOUGH + FOR_EACH * runs.features:
+        trust = trust_in(runs)
         for other, cell in runs.cells.items():
             if other == gpu:
                 continue

@@ -8,10 +8,10 @@ is found from the sums alone, so that it does not depend on the order of runs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from podium.online.cell import JobRuns, Kind, Sums
+from podium.online.cell import Cell, JobRuns, Kind, Sums
 
 STEEPEST = 2.0
 """Exponent of a feature up to which it may explain that a run is far from the others."""
@@ -26,58 +26,89 @@ _CALM, _CALM_WEIGHT = 0.2, 4.0
 _FEW = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     gpu: int
     kind: Kind
     sums: Sums
 
     @property
     def log_runtime(self) -> float:
-        return float(self.sums.mean[0])
+        return self.sums.mean.item(0)
 
 
 Trust = dict[tuple[int, Kind], float]
 
 
-def trust_in(runs: JobRuns) -> Trust:
-    """Returns the weight of each kind of runs that deserves less than its runs alone would give."""
-    if not _is_wide(runs):
+def trust_in(runs: JobRuns, gpus: Iterable[int] | None = None) -> Trust:
+    """Returns the weight of each kind of runs that deserves less than its runs alone would give.
+
+    Args:
+        runs: of the job type.
+        gpus: GPU types whose kinds are asked for; all of them where none are named.
+    """
+    suspects = _suspects(runs, runs.cells if gpus is None else gpus)
+    if not suspects or not _is_wide(runs):
         return {}
-    rows = [
-        _Row(gpu, kind, sums)
-        for gpu, cell in runs.cells.items()
-        for part in (cell.alone, cell.beside)
-        for kind, sums in part.items()
-        if sums.weight > 0.0
-    ]
     found: Trust = {}
-    suspects = _suspects(runs, rows)
-    calm = _calm(rows) if suspects else 0.0
+    calm = _calm(runs)
     for row, others in suspects:
         apart = 4.0 * calm + 0.5 if others[0].gpu == row.gpu else LONGEST_APART
+        if _farthest(row, others) <= apart:  # the median is no farther, and takes longer to find
+            continue
         weight = _weight(row, others, apart, calm, runs.features)
         if weight < 1.0:
             found[row.gpu, row.kind] = weight
     return found
 
 
-def _suspects(runs: JobRuns, rows: Sequence[_Row]) -> list[tuple[_Row, list[_Row]]]:
+def _suspects(runs: JobRuns, gpus: Iterable[int]) -> list[tuple[_Row, list[_Row]]]:
     """Lists the rare kinds of runs, with those that they are compared with."""
     found = []
-    for gpu in runs.cells:
-        here = [row for row in rows if row.gpu == gpu]
-        elsewhere = [row for row in rows if row.gpu != gpu]
-        whole = sum(row.sums.weight for row in here)
-        for row in here:
-            own = row.sums.weight
-            # Two runs that are far apart do not tell which of them is wrong; others may.
-            if 2.0 * own >= whole:
-                if _is_rare(row, elsewhere):
-                    found.append((row, elsewhere))
-            elif own <= 1.0 + whole / 20.0:
-                found.append((row, here))
+    for gpu in gpus:
+        weights = _weights(runs.cells[gpu])
+        whole = sum(weights)
+        if 0.0 < whole <= 2 * _FEW:
+            found += _of_few(runs, gpu, whole)
+        elif weights and _is_rare(min(weights), whole):
+            here = _rows(runs, (gpu,))
+            found += [(row, here) for row in here if _is_rare(row.sums.weight, whole)]
     return found
+
+
+def _of_few(runs: JobRuns, gpu: int, whole: float) -> list[tuple[_Row, list[_Row]]]:
+    """Does the same for one or two runs: if they are far apart, others tell which is wrong."""
+    here = _rows(runs, (gpu,))
+    elsewhere = _rows(runs, [other for other in runs.cells if other != gpu])
+    is_known = sum([row.sums.weight for row in elsewhere]) >= 4 * _FEW
+    found = []
+    for row in here:
+        own = row.sums.weight
+        if 2.0 * own >= whole:
+            if own <= _FEW and is_known:
+                found.append((row, elsewhere))
+        elif _is_rare(own, whole):
+            found.append((row, here))
+    return found
+
+
+def _weights(cell: Cell) -> list[float]:
+    found = [sums.weight for sums in cell.alone.values() if sums.weight > 0.0]
+    if cell.beside:
+        found += [sums.weight for sums in cell.beside.values() if sums.weight > 0.0]
+    return found
+
+
+def _is_rare(own: float, whole: float) -> bool:
+    return 2.0 * own < whole and own <= 1.0 + whole / 20.0
+
+
+def _rows(runs: JobRuns, gpus: Iterable[int]) -> list[_Row]:
+    return [
+        _Row(gpu, kind, sums)
+        for gpu in gpus
+        for kind, sums in runs.cells[gpu].kinds()
+        if sums.weight > 0.0
+    ]
 
 
 def _is_wide(runs: JobRuns) -> bool:
@@ -90,18 +121,24 @@ def _is_wide(runs: JobRuns) -> bool:
                     magnitude = kind.magnitude
                     low = magnitude if magnitude < low else low
                     high = magnitude if magnitude > high else high
-    return high - low >= 2
+        if high - low >= 2:
+            return True
+    return False
 
 
-def _calm(rows: Sequence[_Row]) -> float:
+def _calm(runs: JobRuns) -> float:
     """Estimates the noise inside kinds, which mistakes cannot disturb."""
-    squares = sum(float(row.sums.scatter[0, 0]) for row in rows)
-    freedom = sum(max(row.sums.weight - 1.0, 0.0) for row in rows)
+    parts = [part for cell in runs.cells.values() for part in (cell.alone, cell.beside)]
+    found = [sums for part in parts for sums in part.values() if sums.weight > 0.0]
+    squares = sum([sums.scatter.item(0) for sums in found])
+    freedom = sum([max(sums.weight - 1.0, 0.0) for sums in found])
     return math.sqrt((_CALM_WEIGHT * _CALM**2 + squares) / (_CALM_WEIGHT + freedom))
 
 
-def _is_rare(row: _Row, others: Sequence[_Row]) -> bool:
-    return row.sums.weight <= _FEW and sum(each.sums.weight for each in others) >= 4 * _FEW
+def _farthest(row: _Row, others: Sequence[_Row]) -> float:
+    """Returns how far the run times of others are away at most."""
+    own = row.log_runtime
+    return max([abs(own - each.log_runtime) for each in others])
 
 
 def _weight(row: _Row, others: Sequence[_Row], apart: float, calm: float, features: int) -> float:

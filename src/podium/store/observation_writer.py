@@ -90,7 +90,9 @@ class ObservationWriter(Closing):
             made.stored.set_running_or_notify_cancel()  # from here on nobody can cancel it
             self._waiting.append(made)
             self._size += len(made.rows)
-            self._changed.notify_all()
+            # Each call makes the writer's thread take turns with this one for nothing.
+            if len(self._waiting) in (1, self._last_size):
+                self._changed.notify_all()
         return made.stored
 
     def withdraw(self, promised: Future[list[Receipt]]) -> bool:

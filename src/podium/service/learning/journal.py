@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import MissingError, PodiumError, UsageError
 from podium.service.http.logs import KIND
+from podium.service.learning.arrivals import Arrivals, TooLate
 from podium.service.learning.daemon_executor import DaemonExecutor
 from podium.service.learning.learner import AgentLearner
 from podium.store import (
@@ -63,7 +64,8 @@ class Journal:
         )
         self._thread = DaemonExecutor("podium-learner")
         self._newcomers = DaemonExecutor("podium-newcomers")
-        self._reaching: asyncio.Future[None] | None = None
+        self._arrivals = Arrivals()
+        self._reaching: Future[None] | None = None
         self._is_started = False
         self.failure: Exception | None = None  # a bug: learning is broken
 
@@ -130,9 +132,8 @@ class Journal:
 
     async def _settled(self, promised: Future[T], withdraw: Callable[[], bool]) -> T:
         try:
-            async with asyncio.timeout(self._limit_s):
-                stored = await asyncio.shield(asyncio.wrap_future(promised))
-        except TimeoutError:
+            stored = await self._arrivals.of(promised, self._limit_s)
+        except TooLate:
             is_certain = withdraw()
             raise MissingError(
                 f"the database did not store the observation within {self._limit_s:g} s",
@@ -168,20 +169,14 @@ class Journal:
 
         Those that wait share the work.
         """
-        if self.last_id >= id:
-            return
-        with suppress(TimeoutError):  # it is stored, and learned when the store can be read again
-            async with asyncio.timeout(max(self._limit_s - waited_s, 0.0)):
-                await self._learned(id)
-
-    async def _learned(self, id: int) -> None:
-        loop = asyncio.get_running_loop()
+        until_s = time.monotonic() + self._limit_s - waited_s
         while self.last_id < id:
             if self._reaching is None or self._reaching.done():
-                work = loop.run_in_executor(self._thread, self._follower.reach, id)
-                self._reaching = asyncio.ensure_future(work)
+                self._reaching = self._thread.submit(self._follower.reach, id)
             try:
-                await asyncio.shield(self._reaching)
+                await self._arrivals.of(self._reaching, max(until_s - time.monotonic(), 0.0))
+            except TooLate:  # it is stored, and learned when the store can be read again
+                return
             except Exception as error:  # noqa: BLE001 - it is stored, which is what counts
                 self._report(error)
                 return
