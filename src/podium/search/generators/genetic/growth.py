@@ -29,6 +29,7 @@ from podium.search.generators.genetic.sampling import (
 )
 from podium.search.generators.genetic.worth import WORTH_GROWTHS
 from podium.search.program.expression import (
+    COMPARISONS,
     REDUCTIONS,
     Expression,
     apply,
@@ -37,6 +38,7 @@ from podium.search.program.expression import (
     name,
     number,
     reduction,
+    walk,
 )
 from podium.search.program.functions import substituted
 from podium.search.program.ingredients import GPU_INGREDIENTS, HERE
@@ -63,7 +65,11 @@ MOST_CHANGED = 40
 BENT = frozenset(["power", "max", "min", "abs", "int", "floor", "sqrt", "/", "if"])
 """Operations that a change does not go through unchanged."""
 
+CURVED = BENT - {"/", "if"}
+"""Those of them where the change also depends on what is left, whatever it is divided by."""
+
 _TAKEN = {"node.cpu_milli_left": "pod.cpu_milli", "node.memory_mib_left": "pod.memory_mib"}
+_DEMANDS = (field("pod.cpu_milli"), field("pod.memory_mib"), field("pod.gpu_milli"))
 _FREE = reduction("sum", field("left"))
 
 
@@ -196,6 +202,35 @@ def insert_change(rng: np.random.Generator, program: Program) -> Program | None:
     return draft.taken_up(put(program, site, apply("+", site.part, change)))
 
 
+def count_change(rng: np.random.Generator, program: Program) -> Program | None:
+    """Scores by how much placing the pod changes a part of the score, and not by what is left."""
+    units, results = units_of(program), {each.root for each in result_sites(program)}
+    found = [
+        (site, after, before)
+        for site in sites(program)
+        if site.root in results and site.part.head in CURVED
+        if is_number(unit_of(site.part, units))
+        for after, before in [_around(site.part, program)]
+        if before != after and after.size + before.size <= 2 * MOST_CHANGED
+    ]
+    if not found:
+        return None
+    site, after, before = pick(rng, found)
+    return put(program, site, apply("-", after, before))
+
+
+def _around(part: Expression, program: Program) -> tuple[Expression, Expression]:
+    """Expresses a quantity as it is with the pod, and as though the pod took nothing.
+
+    What tells pods apart stays as it is: only what is added up is taken away.
+    """
+    whole = _expanded(part, program)
+    if any(each.head in ("if", *COMPARISONS) for _, each in walk(whole)):
+        return whole, whole
+    before = mapped(whole, lambda each: number(0) if each in _DEMANDS else each)
+    return (once_placed(part, program), whole) if before == whole else (whole, before)
+
+
 def _bent_part(rng: np.random.Generator, program: Program) -> Expression | None:
     """Picks a ratio of the score whose change says more than the pod alone."""
     units = units_of(program)
@@ -248,7 +283,7 @@ def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
 
 PLAIN_GROWTHS: dict[Mutation, float] = {
     insert_term: 2.0, break_ties: 5.0, reward_equality: 1.0, insert_loop: 2.0, insert_change: 1.5,
-    see_gpu: 3.0, insert_step: 4.0, insert_hinge: 3.0,
+    see_gpu: 3.0, insert_step: 2.0, insert_hinge: 2.0, count_change: 8.0,
 }  # fmt: skip
 """For programs that are made of fields, arithmetic and loops over slots alone."""
 

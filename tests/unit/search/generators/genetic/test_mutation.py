@@ -20,6 +20,7 @@ from podium.search.generators.genetic.growth import (
     GROWTHS,
     PLAIN_GROWTHS,
     break_ties,
+    count_change,
     insert_change,
     insert_hinge,
     insert_step,
@@ -233,3 +234,29 @@ def test_what_placing_the_pod_changes_is_what_it_takes():
     assert any(
         "pod.gpu_count * pod.gpu_milli" in write(finished(each)) for each in children if each
     )
+
+
+def test_a_part_of_the_score_is_counted_by_how_much_the_pod_changes_it():
+    program = parse(
+        "def score(pod, node):\n    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli\n"
+        "    return -abs(cpu_milli_after / 1000 - 4)\n"
+    )
+    assert text_of(count_change(_rng(), program).block.result) == (
+        "-(abs((node.cpu_milli_left - pod.cpu_milli) / 1000 - 4)"
+        " - abs((node.cpu_milli_left - 0) / 1000 - 4))"
+    )
+
+
+def test_where_the_score_does_not_look_at_the_pod_it_is_placed_first():
+    program = parse("def score(pod, node):\n    return -abs(node.cpu_milli_left / 1000 - 4)\n")
+    assert text_of(count_change(_rng(), program).block.result) == (
+        "-(abs((node.cpu_milli_left - pod.cpu_milli) / 1000 - 4)"
+        " - abs(node.cpu_milli_left / 1000 - 4))"
+    )
+
+
+@pytest.mark.parametrize("score", ["node.cpu_milli_left / 1000", "abs(node.gpu_count - 4)"])
+def test_what_the_pod_does_not_bend_is_not_counted_by_its_change(score):
+    program = parse(f"def score(pod, node):\n    return {score}\n")
+    changed = count_change(_rng(), program)
+    assert changed is None or "pod" in write(finished(changed))
