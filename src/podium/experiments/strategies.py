@@ -83,7 +83,7 @@ def _digest(plan: RunPlan) -> str:
 
 
 def _formulas(plan: RunPlan) -> dict[str, str] | None:
-    """Lists what is tuned: without ingredients, formulas that are made of none."""
+    """Lists what is tuned: without ingredients, published formulas and packing terms."""
     from podium.search.generators.genetic.seeds import OWN, seeds
     from podium.search.program.writer import write
     from podium.search.run.plan import NONE

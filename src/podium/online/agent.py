@@ -77,8 +77,8 @@ class Agent:
 
     def candidates(self, request: Request) -> tuple[Candidate, ...]:
         """Weighs the places of a request without deciding anything."""
-        key = self._key(request)
         with self._lock:
+            key = self._key(request)  # what a run gives may be learned until here
             frequency = self._floor.frequency(request.job_type)
             in_flight = self._in_flight.of(request.job_type)
             if in_flight:
@@ -96,9 +96,8 @@ class Agent:
 
     def options(self, request: Request) -> tuple[Option, ...]:
         """Returns what is known of the places of a request, without weighing them."""
-        key = self._key(request)
         with self._lock:
-            return self._known_options(key, request)
+            return self._known_options(self._key(request), request)
 
     def check(self, observation: Observation) -> None:
         """Raises what `observe` would raise, and learns nothing: call it before a run is stored."""
@@ -153,11 +152,15 @@ class Agent:
                 failures.put(job_type, gpu_type, count)
             _ = runtime.spreads  # fits the posterior before anybody waits for it
             with self._lock:
+                before = jobs | self._job_types()
                 self._runtime, self._failures = runtime, failures
-                self._floor.forget(jobs)
+                self._floor.forget(before - self._job_types())
                 self._observations = runtime.observations + failures.total
                 self._forget_answers()
                 self._sigmas.clear()
+
+    def _job_types(self) -> frozenset[str]:
+        return frozenset((*self._runtime.job_types, *self._failures.job_types))
 
     def names(self) -> tuple[set[str], set[str]]:
         """Lists the job types and the GPU types that are known, alone or beside others."""

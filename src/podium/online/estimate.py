@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from podium.online.noise import Z95, t95
+from podium.online.observation import LONGEST_S, SHORTEST_S
 from podium.online.posterior import Prediction
 
 WIDEST = 1.0
@@ -19,6 +20,8 @@ NOISIEST = 1.0
 """The same of the noise of single runs: the first two in different units must not mean ages."""
 
 _LARGEST = 700.0
+_SHORTEST, _LONGEST = math.log(SHORTEST_S), math.log(LONGEST_S)
+"""No run is expected to take a time that none may be observed to take, whatever its features."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Estimate:
         """Computes the moments of the log-normal distribution."""
         spread = min(max(known.variance, 0.0), WIDEST**2)
         noise = min(known.noise, NOISIEST**2)
-        mu = math.exp(min(known.mean + 0.5 * (noise + spread), _LARGEST))
+        mu = _runtime_s(known.mean + 0.5 * (noise + spread))
         whole = known.variance if known.whole_variance is None else known.whole_variance
         return cls(
             known.mean, known.variance, known.noise, observations, mu,
@@ -58,12 +61,13 @@ class Estimate:
     @property
     def usual_s(self) -> float:
         """Returns how long a run of this job type with the usual features is expected to take."""
-        return self.mu * math.exp(min(-self.beyond_usual, _LARGEST))
+        usual_s = self.mu * math.exp(min(-self.beyond_usual, _LARGEST))
+        return min(max(usual_s, SHORTEST_S), LONGEST_S)
 
     @property
     def slowdown(self) -> float:
         """Returns how much longer it runs in its company; 0.5: half as long again."""
-        return max(math.expm1(min(self.added, _LARGEST)), 0.0)
+        return max(math.expm1(min(self.added, _LONGEST - _SHORTEST)), 0.0)
 
     def intervals_s(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Returns where the expected and the next run time lie with a probability of 90 %.
@@ -79,6 +83,10 @@ class Estimate:
         far = (Z95 + wider * (own + noise) / (spread + noise)) * math.sqrt(spread + noise)
         mean = center + 0.5 * min(noise, NOISIEST**2)
         return (_exp(mean - half), _exp(mean + half)), (_exp(center - far), _exp(center + far))
+
+
+def _runtime_s(log_s: float) -> float:
+    return math.exp(min(max(log_s, _SHORTEST), _LONGEST))
 
 
 def _exp(value: float) -> float:

@@ -283,3 +283,38 @@ def test_answers_with_many_places_do_not_pile_up(monkeypatch):
         agent.candidates(Request("j", (), {}, (), places))
         kept = [*agent._options.values(), *agent._weighed.values()]
         assert sum(map(len, kept)) <= 600
+
+
+def steep():
+    """Returns an agent that saw a feature make a thousandfold difference within a tenth."""
+    agent = Agent(Parameters(enable_interference=True))
+    for _ in range(40):
+        agent.observe(Observation("j", "g", 1000.0, {"gpu_mem_gb": 0.0}))
+        agent.observe(Observation("j", "g", 1.0, {"gpu_mem_gb": 0.1}))
+        agent.observe(Observation("j", "h", 1.0, {"gpu_mem_gb": 0.1}, success=False))
+    return agent
+
+
+@pytest.mark.parametrize("job_type", ["j", "never seen"])
+@pytest.mark.parametrize("size", [80.0, 1e9, 1e15])
+def test_no_run_is_expected_to_take_a_time_that_none_may_take(job_type, size):
+    agent = steep()
+    for _ in range(80):
+        answer = agent.score(Request(job_type, ("g", "h"), {"gpu_mem_gb": size}, ("j",)))
+    for each in answer.candidates:
+        assert 1e-6 <= each.mu <= 1e10
+        assert all(math.isfinite(value) for value in each.terms().values())
+    assert math.isfinite(answer.slowdown)
+    assert math.isfinite(agent.figures().exploration_price)
+    assert math.isfinite(agent.as_object()["floor"]["expected_s"])
+
+
+def test_job_types_that_go_with_a_gpu_type_are_no_longer_counted():
+    agent = Agent()
+    for number in range(20):
+        agent.observe(Observation(f"j{number}", "gone", 100.0))
+        agent.score(Request(f"j{number}", ("gone",)))
+    agent.observe(Observation("stays", "g", 100.0))
+    agent.score(Request("stays", ("g",)))
+    agent.forget(gpu_type="gone")
+    assert set(agent.as_object()["floor"]["decisions"]) == {"stays"}

@@ -164,7 +164,7 @@ CommonStart = Annotated[
     typer.Option(
         "--start",
         help="Start from seeds (formulas of people) or random (nothing); seeds by default. With "
-        "--ingredients none, by default from those seeds that are made of no ingredients.",
+        "--ingredients none, by default from published formulas and packing terms.",
         show_default=False,
     ),
 ]

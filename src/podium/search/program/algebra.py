@@ -110,7 +110,7 @@ class _Merger:
 
     def _merge_weights(self, old: Addend, new: Addend) -> bool:
         """Lets the weight of one term stand for that of another."""
-        if not old.weight:
+        if not old.weight or not old.factor:  # what is left of it counts for nothing
             return False
         weight = self.weights[old.weight]
         other = self.weights[new.weight].value if new.weight else 1.0

@@ -100,6 +100,8 @@ def authorship_of(program: Program, seeds: Mapping[str, Program]) -> Authorship:
     shares = [_Share.of(key, own, seed, formulas) for key in own.parts]
     kept = tuple(text for each in shares for text in each.kept)
     others = tuple(dict.fromkeys(title for each in shares for title in each.lenders))
+    if own.parts and not kept and not others:  # what is like a formula is not it
+        return Authorship("", "", own.ingredients, (), tuple(own.parts.values()), (), ())
     named = _changed([written[each] for each in (nearest, *others)], program)
     changed = (*named, *_numbers(seed, own, {each[1:] for each in named}))
     return Authorship(

@@ -115,9 +115,13 @@ class Journal:
             self._follower.catch_up()
             check()
 
+        def add() -> Receipt:
+            # Mostly before the store is locked for it: to forget a name may take seconds.
+            self._follower.catch_up()
+            return self._observations.add_checked(record, look)
+
         with self._watched():
-            add = self._observations.add_checked
-            promised = self._newcomers.submit(add, record, look)
+            promised = self._newcomers.submit(add)
             return await self._settled(promised, promised.cancel)
 
     @contextmanager

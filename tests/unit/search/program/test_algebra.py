@@ -48,6 +48,13 @@ def test_two_weights_of_one_term_become_one():
     assert [(each.name, each.value) for each in program.constants] == [("W", 0.75)]
 
 
+def test_a_weight_that_cancels_out_leaves_room_for_another():
+    sum_ = "W * node.rack - node.gpu_count - W * node.rack + V * node.rack"
+    text, program = _returned(f"    return {sum_}\n")
+    assert text == "V * node.rack - node.gpu_count"
+    assert [(each.name, each.value) for each in program.constants] == [("V", 0.25)]
+
+
 def test_a_weight_never_leaves_its_bounds():
     text, program = _returned("    return W * node.rack - node.gpu_count + 5 * node.rack\n")
     assert "5 * node.rack" in text

@@ -88,6 +88,12 @@ INGREDIENT = """def score(pod, node):
 """
 
 
+def test_what_only_looks_like_a_formula_of_people_is_not_theirs():
+    ratio = "pod.cpu_milli / max(0.01, node.cpu_milli_total)"
+    found = authorship_of(parse_inlined(f"def score(pod, node):\n    return {ratio}\n"), seeds())
+    assert (found.seed, found.kept, found.added) == ("", (), (ratio,))
+
+
 def test_an_ingredient_by_itself_is_a_formula_of_people():
     authorship = authorship_of(parse_inlined(INGREDIENT), seeds())
     assert authorship.title == "the ingredient stranded_gpu_milli_more"

@@ -1,4 +1,4 @@
-"""Makes a program larger: a term, a bonus, a step, a hinge, a worth of GPU, a look at each GPU."""
+"""Makes a program larger: a term, a bonus, a change, a worth of GPU, or a look at each GPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from podium.search.generators.genetic.choice import chance, pick, weighted
+from podium.search.generators.genetic.choice import chance, pick
 from podium.search.generators.genetic.mutation import Mutation
 from podium.search.generators.genetic.positions import (
     Draft,
@@ -20,9 +20,6 @@ from podium.search.generators.genetic.positions import (
 from podium.search.generators.genetic.sampling import (
     NUMBERS,
     draw,
-    draw_class,
-    draw_condition,
-    draw_like,
     draw_reduction,
     draw_term,
     small_weight,
@@ -51,12 +48,7 @@ from podium.search.program.program import (
     terms,
     with_result,
 )
-from podium.search.program.units import (
-    BOOLEAN,
-    is_number,
-    unit_of,
-    units_of,
-)
+from podium.search.program.units import BOOLEAN, is_number, unit_of, units_of
 
 DEPTH = 3
 MOST_CHANGED = 40
@@ -124,38 +116,6 @@ def reward_equality(rng: np.random.Generator, program: Program) -> Program | Non
     bonus = draft.constant("BONUS", float(pick(rng, NUMBERS[1:])), -20.0, 20.0)
     reward = apply("if", condition, bonus, number(0))
     return draft.taken_up(put(program, site, apply("+", site.part, reward)))
-
-
-def insert_step(rng: np.random.Generator, program: Program) -> Program | None:
-    """Adds a small bonus where a condition holds, mostly of what is left once the pod is here."""
-
-    def drawn(draft: Draft) -> Expression:
-        condition = draw_condition(rng, draft, 2)
-        if chance(rng, 0.7):
-            condition = once_placed(condition, program)
-        if chance(rng, 0.3):
-            condition = apply("and", draw_class(rng), condition)
-        return apply("if", condition, _small_weight(rng, draft), number(0))
-
-    return _with_term(rng, program, drawn)
-
-
-def insert_hinge(rng: np.random.Generator, program: Program) -> Program | None:
-    """Adds a ratio as far as it is above another one, times a weight to be tuned.
-
-    Of the node as it is, as it is once the pod is here, or how much the pod changes it.
-    """
-
-    def drawn(draft: Draft) -> Expression:
-        above, below = draw_like(rng, draft, 2), draw_like(rng, draft, 2)
-        slope = float(f"{np.exp(rng.normal(0.0, 1.0)):.2g}")
-        limit = apply("*", draft.constant("WEIGHT", slope, 0.01, 100.0), below)
-        hinge = apply("max", number(0), apply("-", above, limit))
-        after, before = once_placed(hinge, program), _expanded(hinge, program)
-        part = weighted(rng, {hinge: 0.4, after: 0.3, apply("-", after, before): 0.3})
-        return apply("*", _small_weight(rng, draft), part)
-
-    return _with_term(rng, program, drawn)
 
 
 def insert_loop(rng: np.random.Generator, program: Program) -> Program | None:
@@ -283,7 +243,7 @@ def see_gpu(rng: np.random.Generator, program: Program) -> Program | None:
 
 PLAIN_GROWTHS: dict[Mutation, float] = {
     insert_term: 2.0, break_ties: 5.0, reward_equality: 1.0, insert_loop: 2.0, insert_change: 1.5,
-    see_gpu: 3.0, insert_step: 2.0, insert_hinge: 2.0, count_change: 8.0,
+    see_gpu: 3.0, count_change: 8.0,
 }  # fmt: skip
 """For programs that are made of fields, arithmetic and loops over slots alone."""
 
