@@ -309,6 +309,27 @@ def test_no_run_is_expected_to_take_a_time_that_none_may_take(job_type, size):
     assert math.isfinite(agent.as_object()["floor"]["expected_s"])
 
 
+def test_an_answer_is_kept_for_the_features_that_count_when_it_is_given(monkeypatch):
+    agent = Agent()
+    agent.replay([Observation("j", "g", 100.0)] * 4)
+    first = Observation("j", "g", 3.0, {"batch_size": 4.0})
+    other, used = threading.Thread(target=agent.observe, args=(first,)), RuntimeModel.used
+
+    def late(model, features):
+        found = used(model, features)
+        if other.ident is None:
+            other.start()
+            other.join(0.2)  # learns meanwhile, unless it has to wait for the answer
+        return found
+
+    monkeypatch.setattr(RuntimeModel, "used", late)
+    agent.candidates(Request("j", ("g",), {"batch_size": 4000.0}))
+    other.join()
+    plain = agent.candidates(Request("j", ("g",)))
+    alone = Agent.from_object(agent.parameters, agent.as_object())
+    assert plain == alone.candidates(Request("j", ("g",)))
+
+
 def test_job_types_that_go_with_a_gpu_type_are_no_longer_counted():
     agent = Agent()
     for number in range(20):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from podium.search.generators.genetic.choice import chance, pick
 from podium.search.generators.genetic.mutation import Mutation
 from podium.search.generators.genetic.positions import (
     Draft,
+    Site,
     draft_at,
     put,
     result_sites,
@@ -164,12 +165,9 @@ def insert_change(rng: np.random.Generator, program: Program) -> Program | None:
 
 def count_change(rng: np.random.Generator, program: Program) -> Program | None:
     """Scores by how much placing the pod changes a part of the score, and not by what is left."""
-    units, results = units_of(program), {each.root for each in result_sites(program)}
     found = [
         (site, after, before)
-        for site in sites(program)
-        if site.root in results and site.part.head in CURVED
-        if is_number(unit_of(site.part, units))
+        for site in _ratios(program, CURVED)
         for after, before in [_around(site.part, program)]
         if before != after and after.size + before.size <= 2 * MOST_CHANGED
     ]
@@ -182,7 +180,7 @@ def count_change(rng: np.random.Generator, program: Program) -> Program | None:
 def _around(part: Expression, program: Program) -> tuple[Expression, Expression]:
     """Expresses a quantity as it is with the pod, and as though the pod took nothing.
 
-    What tells pods apart stays as it is: only what is added up is taken away.
+    Both are the same where it tells pods apart: a pod that takes nothing would be another one.
     """
     whole = _expanded(part, program)
     if any(each.head in ("if", *COMPARISONS) for _, each in walk(whole)):
@@ -193,14 +191,19 @@ def _around(part: Expression, program: Program) -> tuple[Expression, Expression]
 
 def _bent_part(rng: np.random.Generator, program: Program) -> Expression | None:
     """Picks a ratio of the score whose change says more than the pod alone."""
+    found = _ratios(program, BENT)
+    return pick(rng, found).part if found else None
+
+
+def _ratios(program: Program, heads: Container[str]) -> list[Site]:
+    """Lists the parts of scores that have no unit, with some of the operations."""
     units = units_of(program)
     results = {each.root for each in result_sites(program)}
-    found = [
-        each.part
+    return [
+        each
         for each in sites(program)
-        if each.root in results and each.part.head in BENT and is_number(unit_of(each.part, units))
+        if each.root in results and each.part.head in heads and is_number(unit_of(each.part, units))
     ]
-    return pick(rng, found) if found else None
 
 
 def once_placed(part: Expression, program: Program) -> Expression:
