@@ -332,6 +332,12 @@ class JobRuns:
         place = 1 + self.features + self.neighbours.index(name)
         return any(each.mean[place] > 0.0 for each in self.cells[gpu].beside.values())
 
+    def met_any(self, gpu: int, names: frozenset[str]) -> bool:
+        """Tests the same of any of these names, which may be thousands."""
+        if len(self.others) < MOST_OTHERS:  # otherwise a name that is forgotten may be any
+            names = names.intersection((*self.neighbours, *self.others))
+        return any(self.met(gpu, name) for name in names)
+
     def parts(self, gpu: int, *, is_beside: bool) -> Iterator[tuple[Kind, Sums, list[str]]]:
         """Lists the sums on a GPU type with their neighbours, of those that were met there."""
         cell, own = self.cells[gpu], 1 + self.features

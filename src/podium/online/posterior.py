@@ -112,11 +112,12 @@ class Posterior:
             self._due = 0  # what is usual of a new feature is learned at once
         self.given |= given
         count = -(-gpus // _GPUS_AT_ONCE) * _GPUS_AT_ONCE
-        if not self._disturbing.issuperset(runs[job].neighbours):
-            self._disturbing.update(runs[job].neighbours)
+        neighbours = runs[job].neighbours
+        if not self._disturbing.issuperset(neighbours):
+            self._disturbing.update(neighbours)
         elif count <= self._wanted.gpus and given == given & self._active:
             return
-        self._want(max(count, self._wanted.gpus))
+        self._want(max(count, self._wanted.gpus), neighbours)
 
     def count(self, observations: int) -> None:
         """Learns spreads and the common noise again when there is enough new to see.
@@ -215,11 +216,14 @@ class Posterior:
         at = self._runs[job].neighbours.index(neighbour)
         return slowdown(self._evidence[job], at, neighbour, known)
 
-    def _want(self, gpus: int) -> None:
+    def _want(self, gpus: int, neighbours: Sequence[str]) -> None:
         active = tuple(
             each for each in range(len(self._parameters.features)) if self.given >> each & 1
         )
-        disturbing = tuple(sorted(self._disturbing - {OTHERS})[:MOST_DISTURBING])
+        # The first of all are among the first so far and those that came; to sort all of them
+        # with each that comes would take seconds for thousands of job types.
+        seen = {*self._wanted.disturbing, *neighbours} - {OTHERS}
+        disturbing = tuple(sorted(seen)[:MOST_DISTURBING])
         self._wanted = Columns(active, gpus, disturbing)
         self._active = sum(1 << each for each in active)
 

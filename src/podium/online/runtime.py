@@ -149,7 +149,7 @@ class RuntimeModel:
             if job in job_types or gpu in gpu_types:
                 continue
             runs = self._runs[self._jobs[job]]
-            if is_beside and any(runs.met(self._gpus[gpu], name) for name in job_types):
+            if is_beside and runs.met_any(self._gpus[gpu], job_types):
                 continue
             made._copy(self, job, gpu, is_beside=is_beside)
         for runs in made._runs:

@@ -21,12 +21,20 @@ from structlog.typing import FilteringBoundLogger
 from podium.errors import PodiumError, UsageError
 from podium.settings import Settings
 
-Answer = Callable[[Any, Scope], Awaitable[Mapping[str, Any] | bytes]]
-"""Returns what is sent, or the JSON of it."""
-
 Facts = Mapping[str, Any]
 
 TRY_AGAIN = "try again shortly"
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What is sent, with the status 202, while the work of a request still goes on."""
+
+    body: Mapping[str, Any]
+
+
+Answer = Callable[[Any, Scope], Awaitable[Mapping[str, Any] | bytes | Unfinished]]
+"""Returns what is sent, or the JSON of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,7 @@ class JsonRoute:
     parameters: Sequence[Mapping[str, Any]] = ()  # headers, as OpenAPI describes them
     union_tags: Sequence[str] = ()  # of the request's models; they name no field
     max_in_flight: int | None = None  # of this route alone; None: it shares with all others
+    unfinished: str = ""  # what the status 202 says, for the documentation; empty: it never comes
 
 
 @dataclass(frozen=True, slots=True)

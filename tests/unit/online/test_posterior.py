@@ -3,7 +3,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from podium.online.posterior import BLOCK, Totals
+from podium.online.cell import OTHERS, JobRuns
+from podium.online.columns import MOST_DISTURBING
+from podium.online.parameters import Parameters
+from podium.online.posterior import BLOCK, Posterior, Totals
 
 
 def evidence(rng, width=3):
@@ -48,3 +51,40 @@ def test_the_sum_does_not_depend_on_what_was_there_before():
         often.sums()
     for one, other in zip(once.sums(), often.sums(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+class Name(str):
+    """Counts how often names are compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __lt__(self, other):
+        Name.compared += 1
+        return str.__lt__(self, other)
+
+
+def met(posterior, runs, names):
+    """Lets a job type with one neighbour come for each of the names."""
+    before = Name.compared
+    for name in names:
+        runs.append(JobRuns(3, neighbours=[OTHERS, name]))
+        posterior.update(runs, len(runs) - 1, 1, 0)
+    return Name.compared - before
+
+
+def test_the_first_names_of_all_neighbours_have_an_effect_in_common_in_whatever_order_they_come():
+    names = [f"j{number:04}" for number in range(500)]
+    for seed in range(5):
+        posterior = Posterior(Parameters())
+        met(posterior, [], np.random.default_rng(seed).permutation(names).tolist())
+        assert posterior._wanted.disturbing == tuple(names[:MOST_DISTURBING])
+
+
+def test_a_new_neighbour_costs_the_same_however_many_there_are():
+    posterior, runs = Posterior(Parameters()), []
+    names = [Name(f"j{number:04}") for number in range(1100)]
+    met(posterior, runs, names[:100])
+    few = met(posterior, runs, names[100:200])
+    met(posterior, runs, names[200:1000])
+    assert met(posterior, runs, names[1000:]) < 2 * few

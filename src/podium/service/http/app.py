@@ -143,11 +143,17 @@ def _document(
         documented,
         methods=["POST"],
         response_model=route.reply,
-        responses=ERRORS,
+        responses=_other_replies(route),
         openapi_extra=extra,
         name=route.path.rsplit("/", 1)[-1],
         tags=[tag],
     )
+
+
+def _other_replies(route: JsonRoute | BytesRoute) -> dict[int | str, dict[str, Any]]:
+    if isinstance(route, BytesRoute) or not route.unfinished:
+        return ERRORS
+    return {202: {"model": route.reply, "description": route.unfinished}, **ERRORS}
 
 
 def _start_check(life: Life) -> Callable[[], None]:

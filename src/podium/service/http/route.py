@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
-from podium.service.components import BytesRoute, JsonRoute
+from podium.service.components import BytesRoute, JsonRoute, Unfinished
 from podium.service.http.body import BodyReader, Gone, outlined
 from podium.service.http.problem import Field, Problem
 
@@ -46,8 +46,10 @@ def json_app(
         except ValidationError as error:
             raise refusal(error, known, skipped) from None
         check()
-        made = await answer(body, scope)
-        await _send_json(made if isinstance(made, bytes) else to_json(made), send)
+        made, status = await answer(body, scope), 200
+        if isinstance(made, Unfinished):
+            made, status = made.body, 202
+        await _send_json(made if isinstance(made, bytes) else to_json(made), send, status)
 
     return app
 
@@ -91,12 +93,12 @@ def is_loopback(host: str) -> bool:
     return bool((mapped or address).is_loopback)
 
 
-async def _send_json(body: bytes, send: Send) -> None:
+async def _send_json(body: bytes, send: Send, status: int = 200) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
     ]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

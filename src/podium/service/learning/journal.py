@@ -168,10 +168,11 @@ class Journal:
         jobs |= self._observations.names("job_type", job_types)
         return jobs, gpus | self._observations.names("gpu_type", gpu_types)
 
-    async def learn(self, id: int, waited_s: float = 0.0) -> None:
+    async def learn(self, id: int, waited_s: float = 0.0) -> bool:
         """Waits until an observation is learned, within the rest of the time limit.
 
-        Those that wait share the work.
+        Those that wait share the work. Returns whether it is learned: what is not is stored, and
+        learned later.
         """
         until_s = time.monotonic() + self._limit_s - waited_s
         while self.last_id < id:
@@ -179,11 +180,12 @@ class Journal:
                 self._reaching = self._thread.submit(self._follower.reach, id)
             try:
                 await self._arrivals.of(self._reaching, max(until_s - time.monotonic(), 0.0))
-            except TooLate:  # it is stored, and learned when the store can be read again
-                return
+            except TooLate:
+                return False
             except Exception as error:  # noqa: BLE001 - it is stored, which is what counts
                 self._report(error)
-                return
+                return False
+        return True
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> None:
         """Stores what was submitted, learns it and saves a last checkpoint.

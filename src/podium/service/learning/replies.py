@@ -151,9 +151,19 @@ class ObserveReply(Reply):
     status: Literal["ok"]
     updated: Annotated[
         bool,
-        Field(description="Whether the observation is learned from; repeats are not."),
+        Field(
+            description="Whether this request changed what is known: the observation is new, and "
+            "learned."
+        ),
     ]
     repeated: Annotated[bool, Field(description="Whether the observation was stored before.")]
+    learned: Annotated[
+        bool,
+        Field(
+            description="Whether the observation is learned by now; if not it is learned later, "
+            "and what follows leaves it out."
+        ),
+    ]
     new_uncertainty: Annotated[float, Field(description="Sigma of the pair, in seconds.")]
     observations: Annotated[int, Field(description="Observed runs of this pair that succeeded.")]
     failures: Annotated[int, Field(description="Observed runs of this pair that failed.")]
@@ -189,7 +199,7 @@ class AssignReply(Reply):
 
 
 class Forgotten(Reply):
-    """Names that were known and are no longer."""
+    """Names that were known and go for good."""
 
     job_types: list[str]
     gpu_types: list[str]
@@ -199,4 +209,8 @@ class ForgetReply(Reply):
     """Which names are forgotten."""
 
     status: Literal["ok"]
+    done: Annotated[
+        bool,
+        Field(description="Whether the names are gone by now; if not they are gone later."),
+    ]
     forgotten: Forgotten

@@ -21,7 +21,7 @@ from podium.errors import PodiumError, UsageError
 from podium.online import Observation, Place, Request, assign_costs, transport_plan
 from podium.online.cost import Option
 from podium.online.priority import priority_score
-from podium.service.components import Answer, JsonRoute
+from podium.service.components import Answer, JsonRoute, Unfinished
 from podium.service.http.body import too_long
 from podium.service.http.problem import Field, Problem
 from podium.service.learning.answers import AnswerWriter
@@ -60,6 +60,15 @@ _KEY = {
     "schema": {"type": "string", "maxLength": LONGEST_NAME},
 }
 
+_NOT_LEARNED = (
+    "The observation is stored and not learned yet: what is told of its pair leaves it out. "
+    "It is learned without another request."
+)
+_NOT_FORGOTTEN = (
+    "That the names go is stored, and they are still known: forgetting them goes on without "
+    "another request. The same request is answered with 200 and empty lists once they are gone."
+)
+
 
 class LearningRoutes:
     """Answers checked requests by what the agent knows, and stores what it observes."""
@@ -93,10 +102,13 @@ class LearningRoutes:
             route("/v1/score", ScoreRequest, ScoreReply, self.score),
             route(
                 "/v1/observe", ObserveRequest, ObserveReply, self.observe,
-                parameters=[_KEY], **waiting,
+                parameters=[_KEY], unfinished=_NOT_LEARNED, **waiting,
             ),
             route("/v1/assign", AssignRequest, AssignReply, self.assign, union_tags=tags),
-            route("/v1/forget", ForgetRequest, ForgetReply, self.forget, **waiting),
+            route(
+                "/v1/forget", ForgetRequest, ForgetReply, self.forget,
+                unfinished=_NOT_FORGOTTEN, **waiting,
+            ),
         ]  # fmt: skip
 
     async def score(self, body: ScoreRequest, _scope: Scope) -> bytes:
@@ -142,7 +154,7 @@ class LearningRoutes:
             body.job_id,
         )
 
-    async def observe(self, body: ObserveRequest, scope: Scope) -> Mapping[str, Any]:
+    async def observe(self, body: ObserveRequest, scope: Scope) -> Mapping[str, Any] | Unfinished:
         """Stores an observation for good, then learns from it."""
         self._bound("colocated_job_types", body.colocated_job_types)
         key = _key(scope)
@@ -167,7 +179,8 @@ class LearningRoutes:
         except ReusedName as error:
             fields = [Field(error.where, error.message)]
             raise Problem(409, error.message, hint=error.hint, fields=fields) from error
-        return {**taught, "ignored_features": self._ignored(body.features)}
+        told = {**taught, "ignored_features": self._ignored(body.features)}
+        return told if told["learned"] else Unfinished(told)
 
     async def _store(
         self, record: ObservationRecord, observation: Observation
@@ -183,20 +196,23 @@ class LearningRoutes:
         self._metrics.committing.observe(waited_s)
         if not stored.is_repeat:
             self._metrics.observed(record.job_type, record.gpu_type, record.outcome)
-        await self._journal.learn(stored.id, waited_s)
+        is_learned = await self._journal.learn(stored.id, waited_s)
         if stored.is_repeat and record.job_id:
             self._learner.agent.close(record.job_id)  # it may have been scored again
         (now,) = self._learner.agent.options(pair)
-        return _taught(before, now, is_repeated=stored.is_repeat)
+        return _taught(before, now, is_repeated=stored.is_repeat, is_learned=is_learned)
 
-    async def forget(self, body: ForgetRequest, _scope: Scope) -> Mapping[str, Any]:
+    async def forget(self, body: ForgetRequest, _scope: Scope) -> Mapping[str, Any] | Unfinished:
         """Forgets job types and GPU types, as though they had never been observed."""
         self._bound("job_types", body.job_types)
         self._bound("gpu_types", body.gpu_types)
         with _database_errors():
-            return {"status": "ok", "forgotten": await self._forget(body)}
+            found, is_done = await self._forget(body)
+        told = {"status": "ok", "done": is_done, "forgotten": found}
+        return told if is_done else Unfinished(told)
 
-    async def _forget(self, body: ForgetRequest) -> dict[str, list[str]]:
+    async def _forget(self, body: ForgetRequest) -> tuple[dict[str, list[str]], bool]:
+        """Returns the names that were known, and whether they are forgotten by now."""
         jobs, gpus = await self._journal.names(body.job_types, body.gpu_types)
         found = {
             "job_types": [name for name in dict.fromkeys(body.job_types) if name in jobs],
@@ -204,11 +220,12 @@ class LearningRoutes:
         }
         records = [self._marker(job_type=name) for name in found["job_types"]]
         records += [self._marker(gpu_type=name) for name in found["gpu_types"]]
-        if records:
-            stored = await self._journal.store(records)
-            await self._journal.learn(stored[-1].id)
-            self._log.info("forgotten", **found)
-        return found
+        if not records:
+            return found, True
+        stored = await self._journal.store(records)
+        is_done = await self._journal.learn(stored[-1].id)
+        self._log.info("forgotten" if is_done else "forgetting goes on", **found)
+        return found, is_done
 
     def _marker(self, *, job_type: str = "", gpu_type: str = "") -> ObservationRecord:
         return ObservationRecord(
@@ -328,13 +345,16 @@ def _database_errors() -> Iterator[None]:
         ) from error
 
 
-def _taught(before: Option, now: Option, *, is_repeated: bool) -> Mapping[str, Any]:
+def _taught(
+    before: Option, now: Option, *, is_repeated: bool, is_learned: bool
+) -> Mapping[str, Any]:
     """Tells what an observation changed in what is believed of its pair."""
     mean_interval_s, run_interval_s = now.known.intervals_s()
     return {
         "status": "ok",
-        "updated": not is_repeated,
+        "updated": is_learned and not is_repeated,
         "repeated": is_repeated,
+        "learned": is_learned,
         "new_uncertainty": now.known.sigma,
         "observations": now.known.observations,
         "failures": now.risk.failures,

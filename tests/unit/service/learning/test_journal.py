@@ -1,8 +1,11 @@
+import asyncio
 import io
 import json
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -85,6 +88,28 @@ def test_a_store_that_answers_is_told_everything_before_the_end(store):
     assert lines.getvalue() == ""
     assert (store.observations.count(), journal.last_id) == (5, 5)
     assert store.checkpoints.load("online").last_id == 5
+
+
+def test_a_newcomer_does_not_hold_the_store_while_a_name_is_forgotten(store, monkeypatch):
+    log, learner = Log(io.StringIO()), AgentLearner(Parameters())
+    journal = Journal(store, learner, Rhythm(), log.logger, limit_s=60.0)
+    begun, may_end = threading.Event(), threading.Event()
+    monkeypatch.setattr(learner, "forget", lambda _names: begun.set() or may_end.wait())
+    store.observations.add([RECORD])
+    journal.replay()
+    store.observations.add([replace(RECORD, forgets="job_type", gpu_type="", runtime_s=0.0)])
+    newcomer = replace(RECORD, job_type="new")
+    with ThreadPoolExecutor(1) as pool:
+        promised = pool.submit(asyncio.run, journal.store_new(newcomer, lambda: None))
+        try:
+            assert begun.wait(60)
+            (stored,) = journal._writer.submit([RECORD]).result(30)
+            assert not promised.done()
+        finally:
+            may_end.set()
+        assert (stored.id, promised.result(60).id) == (3, 4)
+    journal.close()
+    log.close()
 
 
 def test_a_process_ends_whatever_its_store_does(tmp_path):

@@ -3,6 +3,7 @@ import contextlib
 import itertools
 import random
 import sqlite3
+import threading
 
 import numpy as np
 import pytest
@@ -513,6 +514,43 @@ def test_mistaken_gpu_types_are_forgotten_and_make_room(service):
     assert service.post("/v1/observe", {**OBSERVE, "gpu_type": "H100-80GB"}).status == 200
     again = service.post("/v1/forget", {"gpu_types": names, "job_types": ["j0"]}).json
     assert again["forgotten"] == {"gpu_types": [], "job_types": []}
+
+
+def test_what_is_not_learned_or_forgotten_in_time_is_said(tmp_path, monkeypatch):
+    with Service(tmp_path, {"serve.store_limit_s": 1.0}) as service:
+        other, may_go_on = {**OBSERVE, "job_id": "j7"}, threading.Event()
+        learner = service.learning.learner
+        service.post("/v1/observe", {**OBSERVE, "job_type": "typo"})
+        service.post("/v1/observe", OBSERVE)
+        forget = learner.forget
+        monkeypatch.setattr(learner, "forget", lambda names: may_go_on.wait() and forget(names))
+        reply = service.post("/v1/forget", {"job_types": ["typo"]})
+        told = ForgetReply.model_validate_json(reply.body)
+        assert (reply.status, told.done, told.forgotten.job_types) == (202, False, ["typo"])
+        reply = service.post("/v1/observe", other)
+        told = ObserveReply.model_validate_json(reply.body)
+        assert (reply.status, told.learned, told.updated) == (202, False, False)
+        assert (told.observations, told.mu) == (1, told.before.mu)
+        assert service.post("/v1/score", SCORE).status == 200
+        may_go_on.set()
+        assert service.runner.run(service.learning.journal.learn(4))
+        reply = service.post("/v1/observe", other)
+        told = ObserveReply.model_validate_json(reply.body)
+        assert (reply.status, told.learned, told.repeated) == (200, True, True)
+        assert told.observations == 2
+        gone = service.post("/v1/forget", {"job_types": ["typo"]})
+        assert (gone.status, gone.json["done"]) == (200, True)
+        assert gone.json["forgotten"] == {"job_types": [], "gpu_types": []}
+
+
+def test_what_the_status_of_unfinished_work_means_is_documented(service):
+    paths = service.app.openapi()["paths"]
+    posted = {path: each["post"]["responses"] for path, each in paths.items() if "post" in each}
+    later = {path for path, replies in posted.items() if "202" in replies}
+    assert later == {"/v1/observe", "/v1/forget"}
+    page = service.get("/docs").body.decode()
+    assert page.count("<p>Status 202: ") == 2
+    assert "Errors: 202" not in page
 
 
 def test_what_is_forgotten_stays_forgotten_after_a_restart(tmp_path):

@@ -102,7 +102,7 @@ def _asked(shapes: Shapes, operation: Operation) -> str:
 
 def _answered(shapes: Shapes, operation: Operation) -> str:
     replies = dict(operation["responses"])
-    found = replies.pop("200", {})
+    found, later = replies.pop("200", {}), replies.pop("202", {})
     kind, schema = next(iter(found.get("content", {})), ""), _schema(found)
     is_json = kind == "application/json"
     shape, table = (in_words(schema), shapes.shown(schema)) if is_json else (escape(kind), "")
@@ -111,7 +111,8 @@ def _answered(shapes: Shapes, operation: Operation) -> str:
         for status, reply in replies.items()
     )
     refused = f'<p class="errors">Errors: {errors}.</p>' if errors else ""
-    return f"<p>Answers with {shape}.</p>{table}{refused}"
+    unfinished = f"<p>Status 202: {escape(later['description'])}</p>" if later else ""
+    return f"<p>Answers with {shape}.</p>{table}{unfinished}{refused}"
 
 
 def _trial(path: str, method: str, operation: Operation) -> str:
