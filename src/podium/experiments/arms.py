@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.experiments.listener import Listener
 from podium.experiments.runs import SEARCH, best_of_run, standing
-from podium.experiments.search import Entry, begin, work_on
+from podium.experiments.search import Entry, SearchOutcome, begin, work_on
 
 if TYPE_CHECKING:
     from podium.search.promotion.control import Control
@@ -107,6 +107,9 @@ def _tuned(contest: Contest, listener: Listener) -> Control:
     runs = [first]
     if again is not None:
         runs.append(_run(contest, ("tuned", 2), again, most - used, listener))
+    elif used < most:
+        told = f"used {used:,} of {most:,} evaluations: no formula can be tuned with the rest"
+        listener.warn(f"{contest.title}: tuned {told}")
     found = [best_of_run(store, run)[0] for run in runs]
     best = max(found, key=lambda each: each.fitness or 0.0)
     by_number = {each.number: each for each in store.candidates.of(best.run_id)}
@@ -150,12 +153,24 @@ def _run(
     told, budget = _Told(listener, title, evaluations), Budget(evaluations)
     record = contest.kept(*arm)
     means = replace(contest.means, is_validating=False)
+    if record is not None and _is_finished(record):
+        return record
     if record is None:
         entry = Entry(settings, title, control=contest.marks(*arm))
-        return store.runs.get(begin(store, entry, plan, means, budget, told).run_id)
-    if not _is_finished(record):
-        work_on(store, record, replace(means, root=Path(settings.search.folder)), budget, told)
-    return store.runs.get(record.id)
+        outcome = begin(store, entry, plan, means, budget, told)
+    else:
+        means = replace(means, root=Path(settings.search.folder))
+        outcome = work_on(store, record, means, budget, told)
+    _warn_of_rest(outcome, evaluations, told)
+    return store.runs.get(outcome.run_id)
+
+
+def _warn_of_rest(outcome: SearchOutcome, evaluations: int, listener: Listener) -> None:
+    """Explains why a run did not use all of its evaluations: arms are compared at equal ones."""
+    used = int(outcome.summary["evaluations"])
+    if used < evaluations:
+        told = f"run {outcome.run_id} used {used:,} of {evaluations:,} evaluations"
+        listener.warn(f"{told}: {outcome.ending}")
 
 
 class _Told(Listener):

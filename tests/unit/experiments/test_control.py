@@ -3,8 +3,11 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import InputError
+from podium.experiments import arms
+from podium.experiments.arms import Contest, best_of_arm
 from podium.experiments.control import Searched, controls_of, spent
 from podium.experiments.listener import Cancelled, Listener
+from podium.experiments.search import SearchOutcome
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.run.setup import Means
 from podium.settings import load_settings
@@ -20,6 +23,11 @@ class Told(Listener):
 
     def __init__(self, most=None):
         self.lines, self.stages, self.left = [], [], most
+        self.warnings = []
+
+    def warn(self, text):
+        """Remembers a warning."""
+        self.warnings.append(text)
 
     def status(self, text):
         """Remembers a line."""
@@ -65,8 +73,8 @@ def test_controls_are_told_of_kept_and_not_run_again(searched):
     assert {stage for stage, _, _ in told.stages} == set(names(searched))
     assert {name.partition(":")[0] for name in names(searched)} == {"control of abcd1234"}
     assert tuned.source in seeds()
-    assert 0 < tuned.evaluations <= EVALUATIONS
-    assert drawn.evaluations == EVALUATIONS
+    assert (tuned.evaluations, drawn.evaluations) == (EVALUATIONS, EVALUATIONS)
+    assert told.warnings == []
     again = Told()
     assert controls_of(searched, ("tuned", "random"), again) == (tuned, drawn)
     assert again.lines == again.stages == []
@@ -88,6 +96,39 @@ def test_a_control_that_was_stopped_goes_on_where_it_was(searched):
     assert done
     assert all(after[number] == judged[number] for number in done)
     assert found.evaluations == EVALUATIONS
+
+
+def contest_of(searched, evaluations, **more):
+    """Gives a comparison of which nothing is known."""
+    parts = (searched.store, searched.settings, "compare 1", "comparison 1", PLAN_OF_TESTS)
+    return Contest(*parts, searched.means, evaluations, **more)
+
+
+@pytest.mark.deep
+def test_tuning_uses_all_evaluations_where_no_formula_was_judged_before(searched):
+    told = Told()
+    found = best_of_arm(contest_of(searched, 30), "tuned", told)
+    assert (found.evaluations, told.warnings) == (30, [])
+
+
+@pytest.mark.deep
+def test_it_is_said_that_no_formula_has_numbers_to_tune(searched):
+    told, text = Told(), "def score(pod, node):\n    return node.cpu_milli_left\n"
+    found = best_of_arm(contest_of(searched, 30, formulas={"plain": text}), "tuned", told)
+    assert found.evaluations < 30
+    assert "nothing is left to tune" in told.warnings[0]
+    assert "no formula can be tuned with the rest" in told.warnings[-1]
+
+
+def test_it_is_said_why_a_run_did_not_use_its_evaluations(searched, monkeypatch):
+    def begin(store, entry, *_):
+        store.runs.create(RunRecord("short000", "search", entry.name, 1.0, summary={}))
+        return SearchOutcome("short000", "", "the model has no money left", {"evaluations": 7}, "")
+
+    monkeypatch.setattr(arms, "begin", begin)
+    told = Told()
+    arms._run(contest_of(searched, 40), ("llm", 1), PLAN_OF_TESTS, 40, told)
+    assert told.warnings == ["run short000 used 7 of 40 evaluations: the model has no money left"]
 
 
 def test_a_search_is_charged_for_what_it_began_with(searched):

@@ -47,6 +47,9 @@ RESTART = 150
 TURNS = (0, 1, 0, 0, 2, 0, 1, 0)
 """Which of the best formulas is tuned again: the best of all every other time."""
 
+_BEGIN = 2
+"""Evaluations of a restart besides those of CMA-ES."""
+
 SPREAD = 0.15
 """How far a restart begins from the best numbers, as a part of the distance between bounds."""
 
@@ -104,8 +107,12 @@ def tuning_plan(
 
 
 def first_round(plan: RunPlan, evaluations: int) -> int:
-    """Returns the evaluations of the first round: a third, or what its formulas need at least."""
-    return min(evaluations, max(evaluations // 3, len(plan.starters) + FEWEST + 1))
+    """Returns the evaluations of the first round: a third, or what its formulas need at least.
+
+    Where too few would be left for a second round, the first one has them all.
+    """
+    first = max(evaluations // 3, len(plan.starters) + FEWEST + 1)
+    return first if evaluations - first >= FEWEST + _BEGIN else evaluations
 
 
 def restart_plan(
@@ -120,7 +127,7 @@ def restart_plan(
     """
     leaders = _leaders(rows)
     starts = max(1, min(len(TURNS), evaluations // RESTART))
-    each = evaluations // starts - 2
+    each = evaluations // starts - _BEGIN
     if not leaders or each < FEWEST:
         return None
     rng = np.random.default_rng([plan.seed, len(rows)])

@@ -66,6 +66,14 @@ def test_the_first_round_tunes_the_best_formulas_with_a_third_of_the_evaluations
     assert (first_round(plan, 1000), first_round(plan, 30), first_round(plan, 9)) == (333, 15, 9)
 
 
+def test_whatever_the_first_round_leaves_is_enough_for_a_second():
+    for fitness in ({}, dict.fromkeys(seeds(), 50.0)):
+        plan = tuning_plan(PLAN_OF_TESTS, 30, fitness)
+        for evaluations in range(9, 100):
+            left = evaluations - first_round(plan, evaluations)
+            assert left == 0 or restart_plan(PLAN_OF_TESTS, rows(), left) is not None
+
+
 def test_formulas_that_the_search_did_not_judge_are_tried_too():
     plan = tuning_plan(PLAN_OF_TESTS, 1000, {})
     assert {title for title, _ in plan.starters} == set(seeds())
