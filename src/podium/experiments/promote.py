@@ -152,6 +152,7 @@ def _opened(settings: Settings, request: PromotionRequest) -> Iterator[Searched]
 
 def promote(settings: Settings, request: PromotionRequest, listener: Listener = SILENT) -> Outcome:
     """Validates the best of a run on held-out cases and writes what wins as a policy file."""
+    from podium.evaluation.validation import baselines
     from podium.search.judging.judge import Judge
     from podium.search.promotion.promote import check_folder
     from podium.search.sandbox.limits import Limits
@@ -159,6 +160,8 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
     check_summary(request.summary)
     with blaming("flag --to"):
         check_folder(request.folder)
+    with blaming("flag --incumbent"):
+        baselines((request.incumbent,))
     with _opened(settings, request) as searched:
         plan = searched.plan
         nominees = nominees_of(searched.store, searched.record, plan, request)
@@ -236,11 +239,31 @@ def _aim(plan: RunPlan) -> str:
 def held_out_cases(
     settings: Settings, plan: RunPlan, request: PromotionRequest, listener: Listener = SILENT
 ) -> tuple[Case, ...]:
-    """Lists what nominees are validated on: what was held out of the user's own traces, if any."""
+    """Lists what nominees are validated on: what was held out of the user's own traces, if any.
+
+    What they cannot be validated on is refused before anything is run.
+    """
     from podium.evaluation.validation import HeldOut
-    from podium.traces.catalogue import is_name
+    from podium.search.judging.fitness import fitness_named
+    from podium.search.promotion.decision import check_measured
 
     _refuse_unused(settings, request)
+    names, own = _given_traces(settings, plan, request)
+    checked = _checked(own, listener)
+    with blaming("flag --trace"):
+        cases = HeldOut(
+            request.seeds, folder_of(settings), names, own=checked, beside=_by_funsearch(plan)
+        ).cases()
+        check_measured(rule_of(plan, request), cases, fitness_named(plan.fitness))
+    return cases
+
+
+def _given_traces(
+    settings: Settings, plan: RunPlan, request: PromotionRequest
+) -> tuple[tuple[str, ...], list[Case]]:
+    """Tells named traces from the user's own, of which cases are made."""
+    from podium.traces.catalogue import is_name
+
     place, parts = folder_of(settings), held_out_parts(plan)
     names: list[str] = []
     own: list[Case] = [] if request.traces else list(parts)
@@ -254,11 +277,19 @@ def held_out_cases(
             own += _on(request.cluster, seen or list(unseen))
         else:
             names.append(reference)
+    return tuple(names), own
+
+
+def _checked(own: Sequence[Case], listener: Listener) -> tuple[Case, ...]:
+    """Reads and plans the user's own cases: one without nodes, for example, cannot be run."""
+    from podium.evaluation.cases import planned
+    from podium.policies import load
+
     noted = Notes(listener)
     checked = tuple(with_digest(case, noted) for case in own)
     with blaming("flag --trace"):
-        beside = _by_funsearch(plan)
-        return HeldOut(request.seeds, place, tuple(names), own=checked, beside=beside).cases()
+        tuple(planned(checked, load("first-fit")))
+    return checked
 
 
 def _refuse_unused(settings: Settings, request: PromotionRequest) -> None:

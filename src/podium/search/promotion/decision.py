@@ -64,7 +64,7 @@ class Rule:
 
 def worth_by(fitness: Fitness) -> Worth:
     """Measures runs by a fitness, each beside that of fgd on the same case."""
-    protocols = {kind if kind in TIMED else INFLATION for kind in fitness.kinds}
+    protocols = _protocols_of(fitness)
 
     def worth(case: Case, values: Values, baseline: Values) -> float | None:
         if case.protocol not in protocols:
@@ -72,6 +72,21 @@ def worth_by(fitness: Fitness) -> Worth:
         return fitness.score([Outcome(case.protocol, values, baseline, case.family)])
 
     return worth
+
+
+def _protocols_of(fitness: Fitness) -> set[str]:
+    return {kind if kind in TIMED else INFLATION for kind in fitness.kinds}
+
+
+def check_measured(rule: Rule, cases: Sequence[Case], fitness: Fitness) -> None:
+    """Refuses cases that cannot tell which candidate is better, before anything is run on them.
+
+    Raises:
+        UsageError: none of them has the figure that decides.
+    """
+    protocols = _protocols_of(fitness) if rule.figure == FITNESS else {rule.protocol}
+    if not any(case.protocol in protocols and not case.is_perturbed for case in cases):
+        raise _unmeasured(rule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +184,8 @@ def _unmeasured(rule: Rule) -> UsageError:
             hint="leave --trace out, or name one more trace",
         )
     return UsageError(
-        f"no held-out case measures {rule.figure}", hint=f"give cases that use {rule.protocol}"
+        f"no held-out case measures {rule.figure}",
+        hint=f"give cases that use {rule.protocol}; those of openb:16 use {REPLAY}",
     )
 
 
