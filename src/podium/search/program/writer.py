@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from podium.policies.language.literal import comment, docstring, literal
 from podium.search.program.expression import (
     COMPARISONS,
     FUNCTIONS,
+    PRODUCTS,
     REDUCTIONS,
+    SUMS,
     Expression,
     has_field,
+    number,
     walk,
 )
 from podium.search.program.ingredients import NOTES
@@ -41,6 +44,21 @@ _BETWEEN = {
     "%": "beyond whole times of",
 }  # fmt: skip
 _BEFORE = {"neg": "minus", "abs": "the size of", "int": "whole steps of", "not": "not"}
+_OPEN = ("neg", "abs", "int", "min", "max", "power", "call", *FUNCTIONS)
+"""Whose words would take in what follows them."""
+
+_NUMBERS, _TESTS = (*SUMS, *PRODUCTS, *_OPEN), (*COMPARISONS, "not")
+# What needs no brackets on the left and on the right of an operation, and inside of others.
+_SIDES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "+": (("neg", *SUMS, *PRODUCTS), (*SUMS, *PRODUCTS)),
+    "-": (("neg", *SUMS, *PRODUCTS), PRODUCTS),
+    **dict.fromkeys(PRODUCTS, (PRODUCTS, ())), "*": (PRODUCTS, ("*", "/")),
+}  # fmt: skip
+_INSIDE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(COMPARISONS, _NUMBERS), **dict.fromkeys(("min", "max"), (*SUMS, *PRODUCTS)),
+    "neg": ("*", "/"), "not": COMPARISONS, "and": _TESTS, "or": (*_TESTS, "and"),
+    "if": (*_NUMBERS, *_TESTS),
+}  # fmt: skip
 _REDUCED = {
     "sum": "Sums up", "smallest": "Finds the smallest of", "largest": "Finds the largest of",
 }  # fmt: skip
@@ -62,7 +80,19 @@ def _reduction(expression: Expression) -> str:
 
 
 def phrase(expression: Expression) -> str:
-    """Describes an expression in words."""
+    """Describes an expression in words, with brackets where they would be read otherwise.
+
+    Words that need none keep their every letter: the texts of seeds are part of plans.
+    """
+    head, arguments = expression.head, expression.arguments
+    if head in PRODUCTS and not (arguments[0].is_leaf or arguments[0].head == "if"):
+        right = _operand(arguments[1], (*_SIDES[head][1], *_OPEN))
+        return f"{phrase(arguments[0])}, {_BETWEEN[head]} {right}"  # a comma says the same
+    return _inner(expression)
+
+
+def _inner(expression: Expression, *, is_last: bool = True) -> str:
+    """Describes an expression; another word of the same formula may follow unless it is last."""
     head, arguments = expression.head, expression.arguments
     if head == "number":
         return repr(expression.value)
@@ -70,18 +100,25 @@ def phrase(expression: Expression) -> str:
         return FIELDS[expression.value].phrase
     if head == "name":
         return str(expression.value).lower().replace("_", " ")
-    words = [phrase(part) for part in arguments]
     if head in _BETWEEN:
-        if head in ("*", "/", "//", "%") and not arguments[0].is_leaf:
-            words[0] += ","
-        return f"{words[0]} {_BETWEEN[head]} {words[1]}"
+        plain, plain_right = _SIDES[head]
+        left = _operand(arguments[0], plain, is_last=False)
+        right = (*plain_right, *_OPEN) if is_last else plain_right
+        return f"{left} {_BETWEEN[head]} {_operand(arguments[1], right, is_last=is_last)}"
+    words = [_operand(part, _INSIDE.get(head, ())) for part in arguments]
     if head in COMPARISONS:
         return f"{words[0]} {_COMPARED[head]} {words[1]}"
     if head in _BEFORE:
         return f"{_BEFORE[head]} {words[0]}"
-    if head == "call":
-        return _called(expression, words)
-    return _rest(head, words)
+    return _called(expression, words) if head == "call" else _rest(head, words)
+
+
+def _operand(part: Expression, plain: Collection[str], *, is_last: bool = True) -> str:
+    """Describes a part, in brackets unless it is of a kind that needs none at its place."""
+    is_square = part.head == "power" and part.arguments[1] == number(2)
+    if part.is_leaf or is_square or part.head in plain:
+        return _inner(part, is_last=is_last)
+    return f"({_inner(part)})"
 
 
 def _rest(head: str, words: list[str]) -> str:

@@ -1,9 +1,23 @@
-from podium.search.program.expression import HOLD, apply, field, name, number, reduction
+import itertools
+import math
+
+import pytest
+
+from podium.search.candidate.gates import read_candidate
+from podium.search.program.expression import (
+    HOLD,
+    Expression,
+    apply,
+    field,
+    name,
+    number,
+    reduction,
+)
 from podium.search.program.ingredients import INGREDIENTS
 from podium.search.program.layout import text_of
 from podium.search.program.program import Block, Constant, Guard, Program, Term, program_of
 from podium.search.program.reader import parse
-from podium.search.program.writer import write
+from podium.search.program.writer import comment_on, phrase, write
 
 A, B, C = name("a"), name("b"), name("c")
 
@@ -105,3 +119,70 @@ def test_a_program_that_sees_each_gpu_says_so_in_its_signature():
     program = Program(Block((), field("node.gpu_milli_left[gpu]")), takes_gpu=True)
     assert "def score(pod, node, gpu):" in write(program)
     assert parse(write(program)) == program
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (apply("-", A, apply("-", B, C)), "a less (b less c)"),
+        (apply("-", apply("-", A, B), C), "a less b less c"),
+        (apply("*", A, apply("+", B, C)), "a times (b plus c)"),
+        (apply("*", apply("+", A, B), C), "a plus b, times c"),
+        (apply("-", A, apply("*", apply("+", A, B), C)), "a less (a plus b) times c"),
+        (apply("abs", apply("-", A, B)), "the size of (a less b)"),
+        (apply("-", apply("abs", A), B), "(the size of a) less b"),
+        (apply("-", A, apply("abs", B)), "a less the size of b"),
+        (apply("-", apply("+", A, apply("min", B, C)), A), "a plus (the least of b and c) less a"),
+        (apply("power", apply("+", A, B), number(2)), "(a plus b) squared"),
+        (apply("or", A, apply("and", B, C)), "a or b and c"),
+        (apply("and", A, apply("or", B, C)), "a and (b or c)"),
+        (apply("not", apply("or", A, B)), "not (a or b)"),
+        (apply("+", A, apply("if", B, A, C)), "a plus (a where b, else c)"),
+        # Words of seeds, which are part of plans: no letter of them may change.
+        (apply("*", apply("/", A, B), apply("/", C, B)), "a over b, times c over b"),
+        (apply("/", apply("-", A, B), apply("max", B, C)), "a less b, over the most of b and c"),
+        (apply("/", A, apply("max", B, apply("*", B, C))), "a over the most of b and b times c"),
+    ],
+)  # fmt: skip
+def test_words_get_the_brackets_that_they_need_and_no_others(expression, words):
+    assert phrase(expression) == words
+
+
+VALUES = {"a": 3.7, "b": -1.9, "c": 0.6}
+OPERATIONS = {
+    "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y,
+    "/": lambda x, y: x / y if y else 0.0, "min": min, "max": max,
+    "neg": lambda x: -x, "abs": abs, "sqrt": lambda x: math.sqrt(abs(x)),
+}  # fmt: skip
+
+
+def value_of(expression):
+    if expression.head == "name":
+        return VALUES[expression.value]
+    return OPERATIONS[expression.head](*map(value_of, expression.arguments))
+
+
+def test_formulas_with_other_values_have_other_words():
+    one = [A, B, C]
+    two = one + [Expression(head, (each,)) for head in ("neg", "abs", "sqrt") for each in one]
+    pairs = ("+", "-", "*", "/", "min", "max")
+    two += [Expression(head, both) for head in pairs for both in itertools.product(one, one)]
+    three = [Expression(head, both) for head in pairs for both in itertools.product(two, two)]
+    three += [Expression(head, (each,)) for head in ("neg", "abs", "sqrt") for each in two]
+    known = {}
+    for expression in three:
+        value = known.setdefault(phrase(expression), value_of(expression))
+        assert value == pytest.approx(value_of(expression)), phrase(expression)
+
+
+def test_words_are_no_part_of_what_tells_programs_apart():
+    gap = apply("-", field("pod.cpu_milli"), apply("-", field("pod.gpu_milli"), name("LEAST")))
+    program = Program(
+        block=Block((Term("gap", gap),), name("gap")), constants=(Constant("LEAST", 10),)
+    )
+    text, bare = write(program), write(program, {})
+    assert f"# {comment_on(gap)}" in text
+    assert "(" in comment_on(gap)
+    assert "#" not in bare
+    assert read_candidate(text).fingerprint == read_candidate(bare).fingerprint
+    assert parse(text) == parse(bare) == program
