@@ -43,10 +43,11 @@ def status(code: int, message: str = "no") -> Answer:
 
 
 class FakeApi:
-    """Answers each request to a path with the next answer; the last one is given again."""
+    """Answers each request with the next answer; the last one is given again."""
 
     def __init__(self) -> None:
         self.lists: list[Answer] = [listed()]
+        self.list_of: dict[str, Answer] = {}  # by the last part of a path: given every time
         self.watches: list[Answer] = [Answer([30.0])]
         self.asked: dict[str, list[dict[str, str]]] = defaultdict(list)
         self.credentials: list[str] = []
@@ -65,10 +66,13 @@ class FakeApi:
         writer.transport.abort()
 
     async def _answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        query = {key: values[0] for key, values in parse_qs(urlsplit(target).query).items()}
+        url = urlsplit(target)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
         kind = "watch" if "watch" in query else "list"
         self.asked[kind].append(query)
         answers = self.watches if kind == "watch" else self.lists
+        if kind == "list" and (known := self.list_of.get(url.path.rpartition("/")[2])):
+            answers = [known]
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         headers = {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
         head = "".join(f"{k}: {v}\r\n" for k, v in {**headers, **answer.headers}.items())
