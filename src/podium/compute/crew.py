@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from podium.compute.executor import NOTHING, Call, Reply, run_all
+from podium.compute.losses import Losses
 from podium.compute.worker import Values, Welcome, WorkerSpec, greeting_of, reply_of
 from podium.errors import MissingError, PodiumError
 
@@ -103,6 +104,10 @@ class Crew:
     welcome: Welcome
     members: list[Member] = field(default_factory=list)
     _failed_starts: int = 0
+    _losses: Losses = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._losses = Losses(self.size)
 
     def start(self) -> None:
         """Creates all workers; they get ready while others work."""
@@ -161,6 +166,7 @@ class Crew:
             yield from self._lose(member, str(reply))
             return
         call, member.call = member.call, None
+        self._losses.make_up()
         yield Outcome(call, reply)
 
     def _admit(self, member: Member, answer: Values) -> None:
@@ -173,6 +179,10 @@ class Crew:
         self.host.kill(member.worker)
         self.members.remove(member)
         self._failed_starts += not member.is_ready
+        if self._losses.add():
+            _, hint = self.host.advice(reason)
+            told = f"workers were lost again and again, {self._losses.total} times in all: {reason}"
+            raise MissingError(told, hint=f"{hint}; fix that, then start again or resume")
         if self._failed_starts < MOST_FAILED_STARTS:
             self.members.append(self._new_member())
         if not self.members:

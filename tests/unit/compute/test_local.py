@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.compute import Call, ProcessExecutor, ThreadExecutor
+from podium.compute import Call, ProcessExecutor, ThreadExecutor, losses
 from podium.errors import InputError, MissingError, PodiumError, UsageError
 from support.binary import clean_environment
 from support.simulating import SPEC
@@ -88,6 +88,21 @@ def test_a_call_that_kills_every_worker_is_an_error(processes):
     call = Call(7, {"seed": 1, "trouble": "die"}, label="seed 1")
     with pytest.raises(MissingError, match=r"on seed 1 were lost 4 times: .* killed by SIGKILL"):
         list(processes.run([call], SHARED))
+
+
+def _run_and_kill(executor, times):
+    """Runs a call after the other; the worker dies after each."""
+    for seed in range(times):
+        list(executor.run([Call(seed, {"seed": 1000 + seed})], SHARED))
+        os.kill(executor.crew.members[0].pid, signal.SIGKILL)
+
+
+def test_workers_that_die_after_every_reply_are_an_error_before_long(monkeypatch):
+    monkeypatch.setattr(losses, "MOST_LOST", 3)
+    with closing(ProcessExecutor(SPEC, 1)) as executor:
+        _run_and_kill(executor, 4)
+        with pytest.raises(MissingError, match=r"again and again, 4 times in all: .* SIGKILL"):
+            _run_and_kill(executor, 1)
 
 
 def test_a_task_that_nobody_can_do_is_tried_once(processes, tmp_path, expected):

@@ -23,12 +23,13 @@ WALLS = (ENVIRONMENT, LIMITS, MEMORY, CAPABILITIES, PARENT, SYSTEM_CALLS, AUDIT)
 
 _REFUSED = (
     "ctypes.dlopen", "ftplib.", "glob.", "http.", "import", "mmap.", "nntplib.", "open", "os.",
-    "pathlib.", "poplib.", "pty.", "setopts.", "shutil.", "signal.", "smtplib.", "socket.",
-    "sqlite3.", "subprocess.", "sys.addaudithook", "syslog.", "telnetlib.", "tempfile.", "urllib.",
-    "webbrowser.", "_thread.start_new_thread",
+    "pathlib.", "poplib.", "pty.", "resource.", "setopts.", "shutil.", "signal.", "smtplib.",
+    "socket.", "sqlite3.", "subprocess.", "sys.addaudithook", "syslog.", "telnetlib.", "tempfile.",
+    "urllib.", "webbrowser.", "_thread.start_new_thread",
 )  # fmt: skip
 """Audit events, or how their names begin, that nothing raises once the worker is ready."""
 
+_LIMITED = "resource.setrlimit"
 _CPU_LIMIT_S = 24 * 3600
 _MOST_MIB = 1 << 20
 _STANDARD_OUTPUTS = (1, 2)  # they lead nowhere
@@ -44,6 +45,7 @@ class Confinement:
         self._own_name = own_name  # under which candidates are compiled
         self._absent = frozenset(absent)  # modules that could not be loaded before either
         self._lacking: set[str] = set()
+        self._is_limiting = False
         # Opened before files are out of reach.
         self._sizes = os.open("/proc/self/statm", os.O_RDONLY) if _has_proc() else -1
 
@@ -66,11 +68,16 @@ class Confinement:
         return [wall for wall, stands in walls.items() if stands]
 
     def allow(self, time_s: float, memory_mib: int) -> None:
-        """Sets the processor time and memory limits of the next candidate."""
+        """Sets the processor time and memory limits of the next candidate.
+
+        A candidate that set them could have the system kill its process, as though others did.
+        """
+        self._is_limiting = True
         _limit("RLIMIT_CPU", math.ceil(time.process_time() + time_s) + 1, _CPU_LIMIT_S)
         held = self.held_bytes()
         if held:
             _limit("RLIMIT_AS", held + (memory_mib << 20), _MOST_MIB << 20)
+        self._is_limiting = False
         self._lacking.clear()
 
     def lacking(self) -> list[str]:
@@ -90,7 +97,7 @@ class Confinement:
         return Descriptors((reading,), (writing, *_STANDARD_OUTPUTS), sizes)
 
     def _refuse(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not event.startswith(_REFUSED):
+        if not event.startswith(_REFUSED) or (self._is_limiting and event == _LIMITED):
             return
         if event != "import":
             raise PermissionError(f"a candidate may not cause {event}")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
+from podium.compute.losses import Losses
 from podium.errors import MissingError, PodiumError, UsageError
 from podium.search.sandbox.confinement import WALLS
 from podium.search.sandbox.limits import Limits
@@ -42,6 +43,7 @@ class Pool:
         self._setup, self._first_setup = setup, setup | (first or {})
         self._most_requests = most_requests  # that one worker serves
         self._modules: tuple[str, ...] = ()  # to be loaded before a process locks itself in
+        self._losses = Losses(size)  # whichever candidates were judged
         self._lock = threading.Lock()
         self._workers: set[Worker] = set()
         self._is_ready = self._is_closed = False
@@ -100,6 +102,8 @@ class Pool:
         if report is not None and report.lacking:
             self._learn(report.lacking, worker.modules)
             return None
+        if report is not None:
+            self._losses.make_up()
         return report
 
     def _get_ready(self, worker: Worker, killed: list[str]) -> bool:
@@ -117,9 +121,14 @@ class Pool:
 
     def _note(self, name: str, killed: list[str]) -> None:
         killed.append(name)
+        told = ""
+        if self._losses.add():
+            told = f"worker processes were killed again and again, {self._losses.total} times"
         if self._is_closed or len(killed) >= MOST_KILLED:
+            told = f"a worker process was killed {len(killed)} times"
+        if told:
             raise MissingError(
-                f"a worker process was killed {len(killed)} times, the last time by {name}",
+                f"{told}, the last time by {name}",
                 hint="check the memory, or use fewer workers; then run podium search resume",
             )
 

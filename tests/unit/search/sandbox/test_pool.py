@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from podium.compute import losses
 from podium.errors import InputError, MissingError, PodiumError, UsageError
 from podium.evaluation.cases import Case, TrainingSet
 from podium.search.candidate.verdict import TINY
@@ -53,6 +54,7 @@ def _with_line(line):
         (f'{GET}("os").fork()', "may not cause os.fork"),
         (f'{GET}("os").kill(1, 0)', "may not cause os.kill"),
         (f'{GET}("os").execv("/bin/true", ["true"])', "may not cause os.exec"),
+        (f'{GET}("resource").setrlimit(0, (1, 1))', "may not cause resource.setrlimit"),
         (f'{GET}("wave").open', "imports nothing"),
         (f'{GET}("_socket").socket().fileno()', ""),
         (f'{GET}("sys").exit(0)', ""),
@@ -154,6 +156,16 @@ def test_processes_that_are_killed_again_and_again_are_an_error_and_no_verdict(p
         pool.run(GOOD, wants=killing(pool, signal.SIGKILL, 3))
     assert "resume" in caught.value.hint
     assert pool.run(GOOD).verdict.accepted
+
+
+def test_processes_that_are_killed_once_for_each_candidate_are_an_error_before_long(monkeypatch):
+    monkeypatch.setattr(losses, "MOST_LOST", 3)
+    with TrialPool(TRAINING, "inflation", 1, LIMITS) as pool:
+        for _ in range(3):
+            assert pool.run(GOOD, wants=killing(pool, signal.SIGKILL, 1)).verdict.accepted
+        with pytest.raises(MissingError, match=r"again and again, 4 times, .* by SIGKILL") as error:
+            pool.run(GOOD, wants=killing(pool, signal.SIGKILL, 1))
+    assert "fewer workers" in error.value.hint
 
 
 def test_a_candidate_that_kills_its_own_process_is_refused_the_first_time(pool):
