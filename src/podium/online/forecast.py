@@ -32,19 +32,17 @@ class Known:
     spreads: Spreads
     prior: Prior
     level: float
-    _on_gpus: dict[tuple[int, ...], tuple[Array, Array]] = field(default_factory=dict)
+    _doubts: dict[tuple[int, ...], Array] = field(default_factory=dict)
 
-    def on_gpus(self, gpus: tuple[int, ...]) -> tuple[Array, Array]:
-        """Returns what a usual job takes on GPU types, and what is not known of them.
+    def doubt(self, gpus: tuple[int, ...]) -> Array:
+        """Returns what is not known of GPU types, without what they have in common.
 
-        The first is above the level, the second leaves out what they have in common. Job types
-        mostly ran on the same GPU types, so it is kept.
+        Job types mostly ran on the same GPU types, so it is kept.
         """
-        found = self._on_gpus.get(gpus)
+        found = self._doubts.get(gpus)
         if found is None:
             place = np.array([self.columns.first_gpu + gpu for gpu in gpus], dtype=np.intp)
-            doubt = _contrasts(self.covariance[place][:, place])
-            found = self._on_gpus[gpus] = self.mean[0] + self.mean[place], doubt
+            found = self._doubts[gpus] = _contrasts(self.covariance[place][:, place])
         return found
 
 
@@ -84,9 +82,10 @@ class Forecast:
 def forecast(
     evidence: Evidence, neighbours: Sequence[str], beside: Sequence[str], known: Known
 ) -> Forecast:
-    """Works out every place for a job type that met these neighbours, in some company."""
-    if len(evidence.of_job) == 1 and not beside:
-        return _plain_forecast(evidence, known)
+    """Works out every place for a job type that met these neighbours, in some company.
+
+    One that only ran alone and without features is forecast by `PlainPart`, unless in company.
+    """
     company = Counter(beside)
     size, head = len(evidence.of_job), known.columns.first_gpu
     columns = np.zeros((size, head + bool(company)))
@@ -149,30 +148,47 @@ def slowdown(evidence: Evidence, at: int, name: str, known: Known) -> tuple[floa
     return float(mean), float(variance) + known.prior.local_spread**2
 
 
-def _plain_forecast(evidence: Evidence, known: Known) -> Forecast:
-    """Does the same for a job type alone without features, where all matrices are numbers."""
-    columns, index = known.columns, evidence.index
-    places, width, first = columns.gpus + 1, columns.width, columns.first_gpu
-    variances, means, left = np.empty(places), np.zeros(places), np.empty(places)
-    variances.fill(evidence.own_variance.item(0))
-    left.fill(1.0)
-    if evidence.gpus:
-        rows, inverse = index[1:] - first, evidence.inverse[:, 0, 0]
-        variances[rows] = inverse
-        left[rows] = 1.0 - evidence.products[:, 0, 0] * inverse
-        means[rows] = evidence.targets[:, 0] * inverse
-    solved = left * evidence.job_inverse.item(0)
-    means += left * evidence.job_mean.item(0)
-    variances += left * solved
-    shared = np.zeros((places, width))
-    shared[:, 0] = left
-    # One entry in each row but the last: the column of the row's GPU type.
-    shared.ravel()[first : first + columns.gpus * (width + 1) : width + 1] = left[:-1]
-    shared[:, index] -= solved[:, None] * evidence.pull[:, 0]
-    means += shared @ known.mean + known.level
-    variances += np.add.reduce((shared @ known.covariance) * shared, axis=1)
-    variances[-1] += known.spreads.gpu**2
-    return Forecast(means[:, None], variances[:, None, None])
+@dataclass(frozen=True, slots=True)
+class PlainPart:
+    """What a job type alone without features says itself, whatever is known of shared effects."""
+
+    means: Array  # by GPU type, the last being a new one
+    variances: Array
+    shared: Array  # how the shared effects enter, (GPU types + 1, effects)
+
+    @classmethod
+    def of(cls, evidence: Evidence, columns: Columns) -> PlainPart:
+        """Works it out; all matrices of such a job type are numbers."""
+        index, first = evidence.index, columns.first_gpu
+        places, width = columns.gpus + 1, columns.width
+        variances, means, left = np.empty(places), np.zeros(places), np.empty(places)
+        variances.fill(evidence.own_variance.item(0))
+        left.fill(1.0)
+        if evidence.gpus:
+            rows, inverse = index[1:] - first, evidence.inverse[:, 0, 0]
+            variances[rows] = inverse
+            left[rows] = 1.0 - evidence.products[:, 0, 0] * inverse
+            means[rows] = evidence.targets[:, 0] * inverse
+        solved = left * evidence.job_inverse.item(0)
+        means += left * evidence.job_mean.item(0)
+        variances += left * solved
+        shared = np.zeros((places, width))
+        shared[:, 0] = left
+        # One entry in each row but the last: the column of the row's GPU type.
+        shared.ravel()[first : first + columns.gpus * (width + 1) : width + 1] = left[:-1]
+        shared[:, index] -= solved[:, None] * evidence.pull[:, 0]
+        return cls(means, variances, shared)
+
+    def forecast(self, known: Known) -> Forecast:
+        """Adds what is known of the shared effects."""
+        shared = self.shared
+        means = shared @ known.mean
+        means += known.level
+        means += self.means
+        variances = np.add.reduce((shared @ known.covariance) * shared, axis=1)
+        variances += self.variances
+        variances[-1] += known.spreads.gpu**2
+        return Forecast(means[:, None], variances[:, None, None])
 
 
 def _on_gpus(evidence: Evidence, columns: Array, known: Known) -> tuple[Array, Array, Array]:

@@ -20,9 +20,9 @@ from podium.online.evidence import (
     job_effects,
     weighted_products,
 )
-from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
+from podium.online.forecast import Forecast, Known, PlainPart, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
-from podium.online.oddness import own_job_spread, own_pair_spread
+from podium.online.oddness import PairSpreads, own_job_spread, own_pair_spread
 from podium.online.parameters import Parameters
 from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
 from podium.online.trust import Trust, trust_in
@@ -30,6 +30,9 @@ from podium.online.trust import Trust, trust_in
 Array = NDArray[np.float64]
 _GPUS_AT_ONCE = 8
 _MOST_FORECASTS = 1000
+_MOST_ENTRIES = 1_000_000
+"""Numbers in all parts of forecasts that are kept, 8 MB."""
+
 OFTEN = 64
 """Observations up to which spreads and noise are learned with each of them."""
 
@@ -81,7 +84,9 @@ class Posterior:
         self._is_young, self._due = True, 0
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
-        self._own: dict[int, Evidence] = {}  # of job types that were asked for
+        # Of job types that were asked for, with what it was made of: it may still be the same.
+        self._own: dict[int, tuple[Evidence, float, Evidence]] = {}
+        self._plain: dict[int | None, tuple[Evidence, PlainPart]] = {}
         self._slowdowns: dict[int, dict[str, tuple[float, float]]] = {}
         self._begin()
 
@@ -233,6 +238,9 @@ class Posterior:
         self._noises: list[Noise] = []
         self._own_spreads: list[Spreads] = []
         self._evidence: list[Evidence] = []
+        self._pair_spreads = PairSpreads(self._columns)
+        self._own.clear()
+        self._plain.clear()
         self._commons = CommonNoise(self._prior)
         self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
         self._totals = Totals(self._columns.width)
@@ -364,7 +372,6 @@ class Posterior:
             self._parameters.level,
         )  # fmt: skip
         self._forecasts.clear()
-        self._own.clear()
         self._slowdowns.clear()
         return self._known
 
@@ -373,24 +380,47 @@ class Posterior:
         if made is None:
             if len(self._forecasts) >= _MOST_FORECASTS:
                 self._forecasts.clear()
-            neighbours = () if job is None else self._runs[job].neighbours
             evidence = self._unseen if job is None else self._own_evidence(job, known)
-            made = self._forecasts[job, beside] = forecast(evidence, neighbours, beside, known)
+            if len(evidence.of_job) == 1 and not beside:
+                made = self._plain_part(job, evidence).forecast(known)
+            else:
+                neighbours = () if job is None else self._runs[job].neighbours
+                made = forecast(evidence, neighbours, beside, known)
+            self._forecasts[job, beside] = made
+        return made
+
+    def _plain_part(self, job: int | None, evidence: Evidence) -> PlainPart:
+        """Returns what stays the same in forecasts of a job type until its own evidence changes."""
+        found = self._plain.get(job)
+        if found is not None and found[0] is evidence:
+            return found[1]
+        made = PlainPart.of(evidence, self._columns)
+        if len(self._plain) * made.shared.size >= _MOST_ENTRIES:
+            self._plain.clear()
+        self._plain[job] = evidence, made
         return made
 
     def _own_evidence(self, job: int, known: Known) -> Evidence:
         """Returns what is known of a job type, which may differ from others more than they do."""
-        made = self._own.get(job)
-        if made is None:
-            gram, noise, spreads = self._grams[job], self._noises[job], self._own_spreads[job]
-            columns, neighbours = self._columns, self._runs[job].neighbours
-            made = self._evidence[job]
-            pair = own_pair_spread(gram, noise, columns, neighbours, known)
-            if pair != spreads.pair:
-                spreads = replace(spreads, pair=pair)
-                made = evidence_of(gram, noise, columns, neighbours, spreads, self._prior)
-            self._own[job] = made
-        return made
+        evidence, spreads = self._evidence[job], self._own_spreads[job]
+        pair = self._pair_spread(job, known)
+        if pair == spreads.pair:
+            return evidence
+        found = self._own.get(job)
+        if found is None or found[0] is not evidence or found[1] != pair:
+            made = evidence_of(
+                self._grams[job], self._noises[job], self._columns, self._runs[job].neighbours,
+                replace(spreads, pair=pair), self._prior,
+            )  # fmt: skip
+            found = self._own[job] = evidence, pair, made
+        return found[2]
+
+    def _pair_spread(self, job: int, known: Known) -> float:
+        gram = self._grams[job]
+        if gram.layout.is_plain:
+            return self._pair_spreads.of(job, self._evidence, known)
+        neighbours = self._runs[job].neighbours
+        return own_pair_spread(gram, self._noises[job], self._columns, neighbours, known)
 
     def _row(self, job: int | None, features: Features) -> tuple[list[float], bool]:
         """Returns the columns of a request, and whether it lacks what its job type mostly gives.
