@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from podium.online.estimate import WIDEST, Estimate
 from podium.online.failures import FEWEST, NO_RISK, Risk
@@ -84,7 +84,12 @@ class Candidate:
         return {
             "gpu_type": self.gpu_type,
             "node": self.node,
-            **self.terms(),
+            "mu": self.mu,
+            "sigma": self.sigma,
+            "ig": self.ig,
+            "penalty": self.penalty,
+            "failure": self.failure,
+            "cost": self.cost,
             "expected_s": self.expected_s,
             "observations": self.observations,
             "ig_nats": self.ig_nats,
@@ -96,8 +101,7 @@ class Candidate:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """A place where a job may run, and what is known of it."""
 
     place: Place

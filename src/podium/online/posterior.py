@@ -20,7 +20,7 @@ from podium.online.evidence import (
     job_effects,
     weighted_products,
 )
-from podium.online.forecast import Forecast, Known, PlainPart, forecast, slowdown, slowdowns
+from podium.online.forecast import Forecast, Known, PlainForecasts, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
 from podium.online.oddness import PairSpreads, own_job_spread, own_pair_spread
 from podium.online.parameters import Parameters
@@ -30,9 +30,6 @@ from podium.online.trust import Trust, trust_in
 Array = NDArray[np.float64]
 _GPUS_AT_ONCE = 8
 _MOST_FORECASTS = 1000
-_MOST_ENTRIES = 1_000_000
-"""Numbers in all parts of forecasts that are kept, 8 MB."""
-
 OFTEN = 64
 """Observations up to which spreads and noise are learned with each of them."""
 
@@ -86,7 +83,6 @@ class Posterior:
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
         # Of job types that were asked for, with what it was made of: it may still be the same.
         self._own: dict[int, tuple[Evidence, float, Evidence]] = {}
-        self._plain: dict[int | None, tuple[Evidence, PlainPart]] = {}
         self._slowdowns: dict[int, dict[str, tuple[float, float]]] = {}
         self._begin()
 
@@ -187,8 +183,11 @@ class Posterior:
             beside = self._runs[job].columns_of(beside)
         made = self._forecast(job, tuple(sorted(beside)), known)
         places = [known.columns.gpus if gpu is None else gpu for gpu in gpus]
-        row, is_partial = self._row(job, features)
         noise = self._common if job is None else self._noises[job]
+        if not beside and not known.columns.features:
+            rest = noise.variance[0], noise.freedom[0]
+            return [Prediction(*own, *rest) for own in made.at(places, (1.0,))]
+        row, is_partial = self._row(job, features)
         variance, freedom = noise.variance[is_partial], noise.freedom[is_partial]
         beyond = made.added(places, self._beyond_usual(job, features))
         alone = made.at(places, row)
@@ -206,13 +205,20 @@ class Posterior:
 
     def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
         """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
+        neighbours = self._runs[job].neighbours
+        if not neighbours:
+            return {}
         known = self._fitted()
         made = self._slowdowns.get(job)
         if made is None:
-            made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
+            made = slowdowns(self._evidence[job], neighbours, known)
             made.pop(OTHERS, None)  # nobody in particular
             self._slowdowns[job] = made
         return made
+
+    def may_disturb(self, job_type: str) -> bool:
+        """Tests whether some job type may have met this one; where not, it surely has not."""
+        return job_type in self._disturbing
 
     def slowdown(self, job: int, neighbour: str) -> tuple[float, float]:
         """Predicts the same for one neighbour, which takes less time than for all of them."""
@@ -240,7 +246,7 @@ class Posterior:
         self._evidence: list[Evidence] = []
         self._pair_spreads = PairSpreads(self._columns)
         self._own.clear()
-        self._plain.clear()
+        self._plain = PlainForecasts(self._columns)
         self._commons = CommonNoise(self._prior)
         self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
         self._totals = Totals(self._columns.width)
@@ -382,22 +388,11 @@ class Posterior:
                 self._forecasts.clear()
             evidence = self._unseen if job is None else self._own_evidence(job, known)
             if len(evidence.of_job) == 1 and not beside:
-                made = self._plain_part(job, evidence).forecast(known)
+                made = self._plain.of(job, evidence, known)
             else:
                 neighbours = () if job is None else self._runs[job].neighbours
                 made = forecast(evidence, neighbours, beside, known)
             self._forecasts[job, beside] = made
-        return made
-
-    def _plain_part(self, job: int | None, evidence: Evidence) -> PlainPart:
-        """Returns what stays the same in forecasts of a job type until its own evidence changes."""
-        found = self._plain.get(job)
-        if found is not None and found[0] is evidence:
-            return found[1]
-        made = PlainPart.of(evidence, self._columns)
-        if len(self._plain) * made.shared.size >= _MOST_ENTRIES:
-            self._plain.clear()
-        self._plain[job] = evidence, made
         return made
 
     def _own_evidence(self, job: int, known: Known) -> Evidence:
@@ -429,8 +424,6 @@ class Posterior:
         those; one that all gave is taken to be as usual where it is missing.
         """
         active = self._columns.features
-        if not active:
-            return [1.0], False
         given, missing = [0.0] * len(active), [0.0] * len(active)
         is_partial = False
         gram = None if job is None else self._grams[job]
