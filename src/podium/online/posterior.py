@@ -188,20 +188,9 @@ class Posterior:
             rest = noise.variance[0], noise.freedom[0]
             return [Prediction(*own, *rest) for own in made.at(places, (1.0,))]
         row, is_partial = self._row(job, features)
-        variance, freedom = noise.variance[is_partial], noise.freedom[is_partial]
         beyond = made.added(places, self._beyond_usual(job, features))
-        alone = made.at(places, row)
-        if not beside:
-            return [
-                Prediction(*own, variance, freedom, beyond_usual=more)
-                for own, more in zip(alone, beyond, strict=True)
-            ]
-        return [
-            Prediction(*own, variance, freedom, mean - own[0], spread, more)
-            for own, (mean, spread), more in zip(
-                alone, made.at(places, [*row, 1.0]), beyond, strict=True
-            )
-        ]
+        rest = noise.variance[is_partial], noise.freedom[is_partial]
+        return _predictions(made, places, row, beyond, rest, is_beside=bool(beside))
 
     def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
         """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
@@ -457,6 +446,24 @@ class Posterior:
         grams = self._grams[:MOST_JOB_TYPES]
         found = [gram.center[at] for gram in grams if gram.layout.given >> each & 1]
         return float(np.mean(found)) if found else 0.0
+
+
+def _predictions(
+    made: Forecast, places: Sequence[int], row: list[float], beyond: list[float],
+    noise: tuple[float, float], *, is_beside: bool,
+) -> list[Prediction]:  # fmt: skip
+    alone = made.at(places, row)
+    if not is_beside:
+        return [
+            Prediction(*own, *noise, beyond_usual=more)
+            for own, more in zip(alone, beyond, strict=True)
+        ]
+    return [
+        Prediction(*own, *noise, mean - own[0], spread, more)
+        for own, (mean, spread), more in zip(
+            alone, made.at(places, [*row, 1.0]), beyond, strict=True
+        )
+    ]
 
 
 def _of_gpu(trust: Trust, gpu: int) -> dict[Kind, float]:
