@@ -83,6 +83,7 @@ class Posterior:
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
         # Of job types that were asked for, with what it was made of: it may still be the same.
         self._own: dict[int, tuple[Evidence, float, Evidence]] = {}
+        self._own_pairs: dict[int, float] = {}  # spreads, of job types that are not plain
         self._slowdowns: dict[int, dict[str, tuple[float, float]]] = {}
         self._begin()
 
@@ -367,6 +368,7 @@ class Posterior:
             self._parameters.level,
         )  # fmt: skip
         self._forecasts.clear()
+        self._own_pairs.clear()
         self._slowdowns.clear()
         return self._known
 
@@ -403,8 +405,12 @@ class Posterior:
         gram = self._grams[job]
         if gram.layout.is_plain:
             return self._pair_spreads.of(job, self._evidence, known)
-        neighbours = self._runs[job].neighbours
-        return own_pair_spread(gram, self._noises[job], self._columns, neighbours, known)
+        found = self._own_pairs.get(job)
+        if found is None:  # in whatever company it is asked for
+            noise, neighbours = self._noises[job], self._runs[job].neighbours
+            found = own_pair_spread(gram, noise, self._columns, neighbours, known)
+            self._own_pairs[job] = found
+        return found
 
     def _row(self, job: int | None, features: Features) -> tuple[list[float], bool]:
         """Returns the columns of a request, and whether it lacks what its job type mostly gives.
