@@ -1,5 +1,6 @@
 """What the writer of observations must do, whatever database it writes to."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +10,7 @@ from podium.errors import InputError, MissingError, UsageError
 from podium.store import (
     ObservationWriter,
     ReusedName,
+    observation_writer,
 )
 from podium.store.engine import reading, take_turn, writing
 from support.observed import seen, wait_until
@@ -31,6 +33,44 @@ def test_threads_that_wait_share_transactions(store):
         assert [ids_of(each) for each in (first, *others)] == [[id] for id in range(1, 41)]
     assert len(commits) <= 2
     assert store.observations.count() == 40
+
+
+def test_those_who_shared_a_transaction_are_waited_for(store, monkeypatch):
+    monkeypatch.setattr(observation_writer, "LEAST_GATHER_S", 60.0)
+    monkeypatch.setattr(observation_writer, "MOST_GATHER_S", 60.0)
+    commits = []
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            first = writer.submit([seen(0)])
+            wait_until(lambda: writer.waiting == 0)
+            others = [writer.submit([seen(number)]) for number in (1, 2, 3)]
+        assert [ids_of(each) for each in (first, *others)] == [[1], [2], [3], [4]]
+        event.listen(store.engine, "commit", commits.append)
+        back = [writer.submit([seen(4)])]
+        time.sleep(0.05)
+        assert not back[0].done()
+        back += [writer.submit([seen(number)]) for number in (5, 6)]
+        assert [ids_of(each) for each in back] == [[5], [6], [7]]
+    assert len(commits) == 1
+
+
+def test_whoever_comes_alone_waits_for_nobody(store, monkeypatch):
+    monkeypatch.setattr(observation_writer, "LEAST_GATHER_S", 60.0)
+    monkeypatch.setattr(observation_writer, "MOST_GATHER_S", 60.0)
+    with ObservationWriter(store.observations) as writer:
+        started = time.monotonic()
+        assert [writer.add([seen(number)]) for number in range(3)] == [[1], [2], [3]]
+    assert time.monotonic() - started < 30.0
+
+
+def test_those_who_do_not_come_back_are_not_waited_for_long(store):
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            promised = [writer.submit([seen(number)]) for number in range(40)]
+        assert [ids_of(each) for each in promised] == [[id] for id in range(1, 41)]
+        assert [writer.add([seen(number)]) for number in (40, 41)] == [[41], [42]]
 
 
 def test_threads_each_hear_of_their_own_observations(store):
@@ -138,6 +178,22 @@ def test_what_still_waits_can_be_withdrawn(store):
             assert writer.waiting == 1
         assert [ids_of(first), ids_of(third)] == [[1], [2]]
     assert store.observations.count() == 2
+
+
+def test_the_writer_goes_on_when_all_that_waits_is_withdrawn(store, monkeypatch):
+    monkeypatch.setattr(observation_writer, "LEAST_GATHER_S", 0.2)
+    monkeypatch.setattr(observation_writer, "MOST_GATHER_S", 0.2)
+    with ObservationWriter(store.observations) as writer:
+        with writing(store.engine) as connection:
+            take_turn(connection)
+            promised = [writer.submit([seen(number)]) for number in range(9)]
+        for each in promised:
+            each.result(60)
+        given_up = writer.submit([seen(9)])
+        time.sleep(0.05)
+        assert writer.withdraw(given_up)
+        time.sleep(0.4)
+        assert ids_of(writer.submit([seen(10)])) == [10]
 
 
 def test_an_error_of_the_database_goes_to_whoever_waits_and_the_writer_goes_on(store):

@@ -300,6 +300,9 @@ class Agent:
         if not self.parameters.enable_interference:
             names = [place.gpu_type for place in places]
             return runtime.estimates(request.job_type, names, features)
+        if not request.places:
+            names, beside = [place.gpu_type for place in places], request.colocated_job_types
+            return runtime.estimates(request.job_type, names, features, beside)
         by_company: dict[tuple[str, ...], list[int]] = {}
         for at, place in enumerate(places):
             by_company.setdefault(place.colocated_job_types, []).append(at)

@@ -23,13 +23,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from podium.online.estimate import WIDEST, Estimate
 from podium.online.failures import FEWEST, NO_RISK, Risk
 from podium.online.observation import Place
 from podium.online.parameters import Parameters
+
+_ROOT_OF_2, _ROOT_OF_2_PI = math.sqrt(2.0), math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,12 @@ class Candidate:
         return {
             "gpu_type": self.gpu_type,
             "node": self.node,
-            **self.terms(),
+            "mu": self.mu,
+            "sigma": self.sigma,
+            "ig": self.ig,
+            "penalty": self.penalty,
+            "failure": self.failure,
+            "cost": self.cost,
             "expected_s": self.expected_s,
             "observations": self.observations,
             "ig_nats": self.ig_nats,
@@ -95,8 +101,7 @@ class Candidate:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """A place where a job may run, and what is known of it."""
 
     place: Place
@@ -109,30 +114,43 @@ def weigh(
     options: Sequence[Option], parameters: Parameters, frequency: float = 1.0
 ) -> tuple[Candidate, ...]:
     """Weighs each place for a job of a type that comes with this frequency; 1 is usual."""
-    fastest = min(options, key=attrgetter("known.mu"))
+    times = [option.known.mu for option in options]
+    at = times.index(min(times))
+    fastest = options[at]
     worth_s = fastest.known.usual_s * parameters.horizon * frequency
     costs = [_cost(option, parameters) for option in options]
     nats = [_nats(option, parameters) for option in options]
     gains = [_told(each) * lead for each, lead in zip(nats, _leads(options, fastest), strict=True)]
     best = options[costs.index(min(costs))].place.gpu_type
-    _, penalty, failure = costs[options.index(fastest)]
+    _, penalty, failure = costs[at]
     if best != fastest.place.gpu_type and penalty + failure > 0.0:
         gains = _held_back(gains, options, fastest.place.gpu_type)
     return tuple(
-        _candidate(option, cost, each, worth_s * gain, parameters)
-        for option, cost, each, gain in zip(options, costs, nats, gains, strict=True)
+        [
+            _candidate(option, cost, each, worth_s * gain, parameters)
+            for option, cost, each, gain in zip(options, costs, nats, gains, strict=True)
+        ]
     )
 
 
 def _leads(options: Sequence[Option], fastest: Option) -> list[float]:
-    """Compares each candidate with the fastest GPU type, and that with its closest rival."""
+    """Compares each candidate with the fastest GPU type, and that with its closest rival.
+
+    What is expected to be saved is worth to one of two as much as it adds to what is not known.
+    """
     first, best = fastest.place.gpu_type, fastest.known
-    rivals = [each.known for each in options if each.place.gpu_type != first]
-    own = max((_lead(best, rival, best) for rival in rivals), default=0.0)
-    return [
-        own if each.place.gpu_type == first else _lead(best, each.known, each.known)
-        for each in options
-    ]
+    found: list[float | None] = []
+    own = []
+    for option in options:
+        if option.place.gpu_type == first:
+            found.append(None)
+            continue
+        rival = option.known
+        lead, variance = _lead(best, rival)
+        found.append(lead * rival.log_variance / variance if lead else 0.0)
+        own.append(lead * best.log_variance / variance if lead else 0.0)
+    most = max(own, default=0.0)
+    return [most if each is None else each for each in found]
 
 
 def _held_back(gains: list[float], options: Sequence[Option], gpu_type: str) -> list[float]:
@@ -206,17 +224,17 @@ def _relative_variance(option: Option) -> float:
     return math.expm1(min(max(variance, 0.0), WIDEST**2))
 
 
-def _lead(best: Estimate, rival: Estimate, tried: Estimate) -> float:
-    """Returns the part of each later run that knowing all about one of two is expected to save.
+def _lead(best: Estimate, rival: Estimate) -> tuple[float, float]:
+    """Returns the part of each later run that knowing all about both is expected to save.
 
     It is saved where the rival turns out to be the faster one: its lead then (in logarithms) times
-    its probability. One of the two is worth as much of that as it adds to what is not known.
+    its probability. With it comes the variance of how far they are apart.
     """
     variance = best.log_variance + rival.log_variance
     if variance <= 0.0:
-        return 0.0
+        return 0.0, 1.0
     spread = math.sqrt(variance)
     behind = max(rival.log_mean - best.log_mean, 0.0) / spread
-    density = math.exp(-0.5 * behind**2) / math.sqrt(2.0 * math.pi)
-    lead = spread * (density - 0.5 * behind * math.erfc(behind / math.sqrt(2.0)))
-    return max(lead, 0.0) * tried.log_variance / variance
+    density = math.exp(-0.5 * behind**2) / _ROOT_OF_2_PI
+    lead = spread * (density - 0.5 * behind * math.erfc(behind / _ROOT_OF_2))
+    return max(lead, 0.0), variance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from podium.online.noise import Z95, t95
 from podium.online.observation import LONGEST_S, SHORTEST_S
@@ -19,13 +19,13 @@ would be days, whatever the median. Intervals are not narrowed.
 NOISIEST = 1.0
 """The same of the noise of single runs: the first two in different units must not mean ages."""
 
+_WIDEST_VARIANCE, _NOISIEST_VARIANCE = WIDEST**2, NOISIEST**2
 _LARGEST = 700.0
 _SHORTEST, _LONGEST = math.log(SHORTEST_S), math.log(LONGEST_S)
 """No run is expected to take a time that none may be observed to take, whatever its features."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """What is known of the run time of a job type on a GPU type.
 
     The expected run time is exp(f + noise/2), where f, the log run time without noise, is Gaussian.
@@ -48,14 +48,12 @@ class Estimate:
     @classmethod
     def of(cls, known: Prediction, observations: int) -> Estimate:
         """Computes the moments of the log-normal distribution."""
-        spread = min(max(known.variance, 0.0), WIDEST**2)
-        noise = min(known.noise, NOISIEST**2)
-        mu = _runtime_s(known.mean + 0.5 * (noise + spread))
-        whole = known.variance if known.whole_variance is None else known.whole_variance
+        mean, variance, noise, freedom, added, whole, beyond_usual = known
+        spread = min(max(variance, 0.0), _WIDEST_VARIANCE)
+        mu = _runtime_s(mean + 0.5 * (min(noise, _NOISIEST_VARIANCE) + spread))
         return cls(
-            known.mean, known.variance, known.noise, observations, mu,
-            mu * math.sqrt(math.expm1(spread)), known.freedom, known.added, whole,
-            known.beyond_usual,
+            mean, variance, noise, observations, mu, mu * math.sqrt(math.expm1(spread)),
+            freedom, added, variance if whole is None else whole, beyond_usual,
         )  # fmt: skip
 
     @property
@@ -81,7 +79,7 @@ class Estimate:
         own = min(noise, spread)
         half = (Z95 + wider * own / spread) * math.sqrt(spread)
         far = (Z95 + wider * (own + noise) / (spread + noise)) * math.sqrt(spread + noise)
-        mean = center + 0.5 * min(noise, NOISIEST**2)
+        mean = center + 0.5 * min(noise, _NOISIEST_VARIANCE)
         return (_exp(mean - half), _exp(mean + half)), (_exp(center - far), _exp(center + far))
 
 

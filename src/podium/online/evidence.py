@@ -54,6 +54,11 @@ class Layout:
         return 2 + 2 * len(self.features) + self.neighbours
 
     @property
+    def is_plain(self) -> bool:
+        """Tells whether there is nothing but y and 1: runs alone without features."""
+        return not self.features and not self.neighbours
+
+    @property
     def active(self) -> int:
         """Returns the features as bits."""
         return sum(1 << each for each in self.features)

@@ -21,6 +21,12 @@ from podium.online.spread import Spreads
 
 Array = NDArray[np.float64]
 
+_AT_ONCE = 64
+"""Pairs of job types and GPU types that are forecast together."""
+
+_MOST_ENTRIES = 1_000_000
+"""Numbers in all parts of forecasts that are kept, 8 MB."""
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -32,19 +38,17 @@ class Known:
     spreads: Spreads
     prior: Prior
     level: float
-    _on_gpus: dict[tuple[int, ...], tuple[Array, Array]] = field(default_factory=dict)
+    _doubts: dict[tuple[int, ...], Array] = field(default_factory=dict)
 
-    def on_gpus(self, gpus: tuple[int, ...]) -> tuple[Array, Array]:
-        """Returns what a usual job takes on GPU types, and what is not known of them.
+    def doubt(self, gpus: tuple[int, ...]) -> Array:
+        """Returns what is not known of GPU types, without what they have in common.
 
-        The first is above the level, the second leaves out what they have in common. Job types
-        mostly ran on the same GPU types, so it is kept.
+        Job types mostly ran on the same GPU types, so it is kept.
         """
-        found = self._on_gpus.get(gpus)
+        found = self._doubts.get(gpus)
         if found is None:
             place = np.array([self.columns.first_gpu + gpu for gpu in gpus], dtype=np.intp)
-            doubt = _contrasts(self.covariance[place][:, place])
-            found = self._on_gpus[gpus] = self.mean[0] + self.mean[place], doubt
+            found = self._doubts[gpus] = _contrasts(self.covariance[place][:, place])
         return found
 
 
@@ -66,7 +70,8 @@ class Forecast:
     def at(self, places: Sequence[int], row: Sequence[float]) -> list[tuple[float, float]]:
         """Returns mean and variance at some places, for a row of columns."""
         if len(row) == 1:
-            return [(float(self.means[at, 0]), float(self.variances[at, 0, 0])) for at in places]
+            mean, variance = self.means.item, self.variances.item
+            return [(mean(at, 0), variance(at, 0, 0)) for at in places]
         given = np.array(row)
         means = self.means[places, : len(given)] @ given
         inner = self.variances[places, : len(given), : len(given)]
@@ -84,9 +89,10 @@ class Forecast:
 def forecast(
     evidence: Evidence, neighbours: Sequence[str], beside: Sequence[str], known: Known
 ) -> Forecast:
-    """Works out every place for a job type that met these neighbours, in some company."""
-    if len(evidence.of_job) == 1 and not beside:
-        return _plain_forecast(evidence, known)
+    """Works out every place for a job type that met these neighbours, in some company.
+
+    One that only ran alone and without features is left to `PlainForecasts`, unless in company.
+    """
     company = Counter(beside)
     size, head = len(evidence.of_job), known.columns.first_gpu
     columns = np.zeros((size, head + bool(company)))
@@ -149,30 +155,92 @@ def slowdown(evidence: Evidence, at: int, name: str, known: Known) -> tuple[floa
     return float(mean), float(variance) + known.prior.local_spread**2
 
 
-def _plain_forecast(evidence: Evidence, known: Known) -> Forecast:
-    """Does the same for a job type alone without features, where all matrices are numbers."""
-    columns, index = known.columns, evidence.index
-    places, width, first = columns.gpus + 1, columns.width, columns.first_gpu
-    variances, means, left = np.empty(places), np.zeros(places), np.empty(places)
-    variances.fill(evidence.own_variance.item(0))
-    left.fill(1.0)
-    if evidence.gpus:
-        rows, inverse = index[1:] - first, evidence.inverse[:, 0, 0]
-        variances[rows] = inverse
-        left[rows] = 1.0 - evidence.products[:, 0, 0] * inverse
-        means[rows] = evidence.targets[:, 0] * inverse
-    solved = left * evidence.job_inverse.item(0)
-    means += left * evidence.job_mean.item(0)
-    variances += left * solved
-    shared = np.zeros((places, width))
-    shared[:, 0] = left
-    # One entry in each row but the last: the column of the row's GPU type.
-    shared.ravel()[first : first + columns.gpus * (width + 1) : width + 1] = left[:-1]
-    shared[:, index] -= solved[:, None] * evidence.pull[:, 0]
-    means += shared @ known.mean + known.level
-    variances += np.add.reduce((shared @ known.covariance) * shared, axis=1)
-    variances[-1] += known.spreads.gpu**2
-    return Forecast(means[:, None], variances[:, None, None])
+class PlainForecasts:
+    """Forecasts job types that only ran alone and without features, where matrices are numbers.
+
+    Those that were asked for are forecast together, in blocks: that takes little longer than for
+    one of them. What a job type says itself stays until its own evidence changes.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._size = max(_AT_ONCE // columns.gpus, 1)
+        self._most = max(_MOST_ENTRIES // ((columns.gpus + 1) * columns.width), 1)
+        self._slots: dict[int | None, int] = {}
+        self._blocks: list[_PlainBlock] = []
+
+    def of(self, job: int | None, evidence: Evidence, known: Known) -> Forecast:
+        """Returns the forecast of a job type; None is one that was never seen."""
+        slot = self._slots.get(job)
+        if slot is None:
+            if len(self._slots) >= self._most:
+                self._slots.clear()
+                self._blocks.clear()
+            slot = self._slots[job] = len(self._slots)
+            if slot // self._size == len(self._blocks):
+                self._blocks.append(_PlainBlock(self._size, self._columns))
+        number, place = divmod(slot, self._size)
+        return self._blocks[number].forecast(place, evidence, known)
+
+
+class _PlainBlock:
+    """Parts of forecasts, by job type and GPU type, the last being a new one."""
+
+    def __init__(self, size: int, columns: Columns) -> None:
+        shape = (size, columns.gpus + 1)
+        self._columns = columns
+        self._taken: list[Evidence] = []
+        self._own = np.zeros(shape), np.zeros(shape)  # means and variances of the job type itself
+        self._shared = np.zeros((*shape, columns.width))  # how the shared effects enter
+        self._known: Known | None = None
+        self._means = self._variances = np.zeros(shape)
+
+    def forecast(self, at: int, evidence: Evidence, known: Known) -> Forecast:
+        """Returns one of them, of this evidence."""
+        is_new = at == len(self._taken)
+        if is_new or self._taken[at] is not evidence:
+            self._taken[at : at + 1] = [evidence]
+            self._take(at, evidence)
+            if self._known is known:
+                means, variances = self._whole(slice(at, at + 1), known)
+                self._means[at], self._variances[at] = means[0], variances[0]
+        if self._known is not known:
+            self._known = known
+            self._means, self._variances = self._whole(slice(None), known)
+        return Forecast(self._means[at, :, None], self._variances[at, :, None, None])
+
+    def _take(self, at: int, evidence: Evidence) -> None:
+        """Works out what a job type says itself."""
+        columns, index = self._columns, evidence.index
+        first, width = columns.first_gpu, columns.width
+        means, variances, left = self._own[0][at], self._own[1][at], np.ones(columns.gpus + 1)
+        means.fill(0.0)
+        variances.fill(evidence.own_variance.item(0))
+        if evidence.gpus:
+            rows, inverse = index[1:] - first, evidence.inverse[:, 0, 0]
+            variances[rows] = inverse
+            left[rows] = 1.0 - evidence.products[:, 0, 0] * inverse
+            means[rows] = evidence.targets[:, 0] * inverse
+        solved = left * evidence.job_inverse.item(0)
+        means += left * evidence.job_mean.item(0)
+        variances += left * solved
+        shared = self._shared[at]
+        shared.fill(0.0)
+        shared[:, 0] = left
+        # One entry in each row but the last: the column of the row's GPU type.
+        shared.ravel()[first : first + columns.gpus * (width + 1) : width + 1] = left[:-1]
+        shared[:, index] -= solved[:, None] * evidence.pull[:, 0]
+
+    def _whole(self, rows: slice, known: Known) -> tuple[Array, Array]:
+        """Adds what is known of the shared effects."""
+        shared = self._shared[rows]
+        means = shared @ known.mean
+        means += known.level
+        means += self._own[0][rows]
+        variances = np.add.reduce((shared @ known.covariance) * shared, axis=2)
+        variances += self._own[1][rows]
+        variances[:, -1] += known.spreads.gpu**2
+        return means, variances
 
 
 def _on_gpus(evidence: Evidence, columns: Array, known: Known) -> tuple[Array, Array, Array]:

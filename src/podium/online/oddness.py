@@ -9,13 +9,14 @@ types do not differ as much, though nobody else may have used the one where it r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from podium.online.columns import Columns
-from podium.online.evidence import Gram, beside_variance, own_places, weighted_products
+from podium.online.evidence import Evidence, Gram, beside_variance, own_places, weighted_products
 from podium.online.forecast import Known
 from podium.online.noise import Noise
 from podium.online.spread import JOBS, PAIRS, Spreads, integrated
@@ -28,6 +29,9 @@ DOUBT = 0.5
 JOB_DOUBT = 1.0
 """The same of the spread that the job type itself is taken from."""
 
+_AT_ONCE = 128
+"""Pairs of job types and GPU types whose spreads are found together."""
+
 
 def own_pair_spread(
     gram: Gram, noise: Noise, columns: Columns, neighbours: Sequence[str], known: Known
@@ -37,16 +41,89 @@ def own_pair_spread(
     if len(gram.gpus) < 2:
         return common
     spreads, variances, expected = _compared(common)
-    weighted = weighted_products(gram, noise)
-    usual, doubt = known.on_gpus(gram.gpus)
-    if gram.layout.size == 2:  # runs alone without features
-        own = weighted[:, 1, 1]
-        target = weighted[:, 0, 1] - own * usual
-    else:
-        left = _above(weighted, gram, columns, neighbours, known)
-        own, target = left[:, 1, 1], left[:, 0, 1]
-    fits = _fits(own, target, variances + doubt, known.spreads.job)
+    left = _above(weighted_products(gram, noise), gram, columns, neighbours, known)
+    doubt = known.doubt(gram.gpus)
+    fits = _fits(left[:, 1, 1], left[:, 0, 1], variances + doubt, known.spreads.job)
     return spreads[int((fits + expected).argmax())]
+
+
+class PairSpreads:
+    """Finds the same for job types that only ran alone and without features, many at once.
+
+    That takes hardly longer than for one of them. Blocks are fixed, so that what is found depends
+    on what was seen alone, not on who was asked for.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._size = max(_AT_ONCE // columns.gpus, 1)
+        self._blocks: dict[int, _Block] = {}
+        self._found: dict[int, list[float]] = {}  # by block, as long as nothing else is known
+        self._known: Known | None = None
+
+    def of(self, job: int, evidence: Sequence[Evidence], known: Known) -> float:
+        """Returns the spread of a job type's pairs, given the evidence of all job types."""
+        if known is not self._known:
+            self._known = known
+            self._found.clear()
+        number, place = divmod(job, self._size)
+        found = self._found.get(number)
+        if found is None:
+            block = self._blocks.get(number)
+            if block is None:
+                block = self._blocks[number] = _Block.empty(self._size, self._columns)
+            block.take(evidence[number * self._size : (number + 1) * self._size])
+            found = self._found[number] = block.spreads(known)
+        return found[place]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Runs of a few job types by GPU type, where there are at least two; elsewhere zero."""
+
+    first_gpu: int
+    taken: list[Evidence | None]
+    weight: Array  # in units of the noise, (job types, 1, GPU types)
+    target: Array  # the same of run times above the level
+    is_used: Array  # 1 where the job type ran, (job types, GPU types)
+
+    @classmethod
+    def empty(cls, size: int, columns: Columns) -> _Block:
+        shape = (size, 1, columns.gpus)
+        used = np.zeros((size, columns.gpus))
+        return cls(columns.first_gpu, [None] * size, np.zeros(shape), np.zeros(shape), used)
+
+    def take(self, evidence: Sequence[Evidence]) -> None:
+        """Reads what changed since the last time."""
+        for at, each in enumerate(evidence):
+            if self.taken[at] is each:
+                continue
+            self.taken[at] = each
+            self.weight[at] = self.target[at] = self.is_used[at] = 0.0
+            if len(each.of_job) == 1 and len(each.gpus) > 1:
+                place = each.index[1:] - self.first_gpu
+                self.weight[at, 0, place] = each.products[:, 0, 0]
+                self.target[at, 0, place] = each.targets[:, 0]
+                self.is_used[at, place] = 1.0
+
+    def spreads(self, known: Known) -> list[float]:
+        """Returns the spread of the pairs of each job type; where there are none, that of all."""
+        spreads, variances, expected = _compared(known.spreads.pair)
+        gpus = slice(self.first_gpu, self.first_gpu + self.is_used.shape[1])
+        target = self.target - self.weight * (known.mean[0] + known.mean[gpus])
+        variance = variances + self._doubt(known.covariance[gpus, gpus])[:, None, :]
+        fits = _fits(self.weight, target, variance, known.spreads.job)
+        return [spreads[at] for at in (fits + expected).argmax(axis=1).tolist()]
+
+    def _doubt(self, covariance: Array) -> Array:
+        """Returns what is not known of each job type's GPU types against one another."""
+        used = self.is_used
+        count = np.maximum(np.add.reduce(used, axis=1, keepdims=True), 1.0)
+        mean = used @ covariance
+        mean /= count
+        level = np.add.reduce(used * mean, axis=1, keepdims=True) / count
+        found: Array = covariance.diagonal() - 2.0 * mean + level
+        return np.maximum(found, 0.0)
 
 
 def own_job_spread(gram: Gram, noise: Noise, spreads: Spreads) -> float:
@@ -104,13 +181,17 @@ def _above(
 
 
 def _fits(own: Array, target: Array, variance: Array, job_spread: float) -> Array:
-    """Returns the log likelihood for each row of variances of pairs, up to a constant."""
-    share = variance / (1.0 + variance * own)
+    """Returns the log likelihood for each row of variances of pairs, up to a constant.
+
+    Places without weight and target do not count.
+    """
+    within = variance * own
+    share = variance / (1.0 + within)
     rest = 1.0 - share * own
-    weight = np.add.reduce(rest * own, axis=1)
-    aim = np.add.reduce(rest * target, axis=1)
+    weight = np.add.reduce(rest * own, axis=-1)
+    aim = np.add.reduce(rest * target, axis=-1)
     found: Array = (
-        0.5 * np.add.reduce(share * target**2 - np.log1p(variance * own), axis=1)
+        0.5 * np.add.reduce(share * target**2 - np.log1p(within), axis=-1)
         + 0.5 * aim**2 / (weight + job_spread**-2)
         - 0.5 * np.log1p(job_spread**2 * weight)
     )

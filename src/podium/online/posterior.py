@@ -20,9 +20,9 @@ from podium.online.evidence import (
     job_effects,
     weighted_products,
 )
-from podium.online.forecast import Forecast, Known, forecast, slowdown, slowdowns
+from podium.online.forecast import Forecast, Known, PlainForecasts, forecast, slowdown, slowdowns
 from podium.online.noise import CommonNoise, Noise, own_noise
-from podium.online.oddness import own_job_spread, own_pair_spread
+from podium.online.oddness import PairSpreads, own_job_spread, own_pair_spread
 from podium.online.parameters import Parameters
 from podium.online.spread import MOST_JOB_TYPES, Spreads, SpreadSearch
 from podium.online.trust import Trust, trust_in
@@ -81,7 +81,9 @@ class Posterior:
         self._is_young, self._due = True, 0
         self._known: Known | None = None
         self._forecasts: dict[tuple[int | None, tuple[str, ...]], Forecast] = {}
-        self._own: dict[int, Evidence] = {}  # of job types that were asked for
+        # Of job types that were asked for, with what it was made of: it may still be the same.
+        self._own: dict[int, tuple[Evidence, float, Evidence]] = {}
+        self._own_pairs: dict[int, float] = {}  # spreads, of job types that are not plain
         self._slowdowns: dict[int, dict[str, tuple[float, float]]] = {}
         self._begin()
 
@@ -183,32 +185,31 @@ class Posterior:
             beside = self._runs[job].columns_of(beside)
         made = self._forecast(job, tuple(sorted(beside)), known)
         places = [known.columns.gpus if gpu is None else gpu for gpu in gpus]
-        row, is_partial = self._row(job, features)
         noise = self._common if job is None else self._noises[job]
-        variance, freedom = noise.variance[is_partial], noise.freedom[is_partial]
+        if not beside and not known.columns.features:
+            rest = noise.variance[0], noise.freedom[0]
+            return [Prediction(*own, *rest) for own in made.at(places, (1.0,))]
+        row, is_partial = self._row(job, features)
         beyond = made.added(places, self._beyond_usual(job, features))
-        alone = made.at(places, row)
-        if not beside:
-            return [
-                Prediction(*own, variance, freedom, beyond_usual=more)
-                for own, more in zip(alone, beyond, strict=True)
-            ]
-        return [
-            Prediction(*own, variance, freedom, mean - own[0], spread, more)
-            for own, (mean, spread), more in zip(
-                alone, made.at(places, [*row, 1.0]), beyond, strict=True
-            )
-        ]
+        rest = noise.variance[is_partial], noise.freedom[is_partial]
+        return _predictions(made, places, row, beyond, rest, is_beside=bool(beside))
 
     def slowdowns(self, job: int) -> dict[str, tuple[float, float]]:
         """Predicts mean and variance of what each neighbour adds to the log run time, anywhere."""
+        neighbours = self._runs[job].neighbours
+        if not neighbours:
+            return {}
         known = self._fitted()
         made = self._slowdowns.get(job)
         if made is None:
-            made = slowdowns(self._evidence[job], self._runs[job].neighbours, known)
+            made = slowdowns(self._evidence[job], neighbours, known)
             made.pop(OTHERS, None)  # nobody in particular
             self._slowdowns[job] = made
         return made
+
+    def may_disturb(self, job_type: str) -> bool:
+        """Tests whether some job type may have met this one; where not, it surely has not."""
+        return job_type in self._disturbing
 
     def slowdown(self, job: int, neighbour: str) -> tuple[float, float]:
         """Predicts the same for one neighbour, which takes less time than for all of them."""
@@ -237,6 +238,9 @@ class Posterior:
         self._noises: list[Noise] = []
         self._own_spreads: list[Spreads] = []
         self._evidence: list[Evidence] = []
+        self._pair_spreads = PairSpreads(self._columns)
+        self._own.clear()
+        self._plain = PlainForecasts(self._columns)
         self._commons = CommonNoise(self._prior)
         self._search = SpreadSearch(self._prior, len(self._columns.features), self._columns.gpus)
         self._totals = Totals(self._columns.width)
@@ -368,7 +372,7 @@ class Posterior:
             self._parameters.level,
         )  # fmt: skip
         self._forecasts.clear()
-        self._own.clear()
+        self._own_pairs.clear()
         self._slowdowns.clear()
         return self._known
 
@@ -377,24 +381,40 @@ class Posterior:
         if made is None:
             if len(self._forecasts) >= _MOST_FORECASTS:
                 self._forecasts.clear()
-            neighbours = () if job is None else self._runs[job].neighbours
             evidence = self._unseen if job is None else self._own_evidence(job, known)
-            made = self._forecasts[job, beside] = forecast(evidence, neighbours, beside, known)
+            if len(evidence.of_job) == 1 and not beside:
+                made = self._plain.of(job, evidence, known)
+            else:
+                neighbours = () if job is None else self._runs[job].neighbours
+                made = forecast(evidence, neighbours, beside, known)
+            self._forecasts[job, beside] = made
         return made
 
     def _own_evidence(self, job: int, known: Known) -> Evidence:
         """Returns what is known of a job type, which may differ from others more than they do."""
-        made = self._own.get(job)
-        if made is None:
-            gram, noise, spreads = self._grams[job], self._noises[job], self._own_spreads[job]
-            columns, neighbours = self._columns, self._runs[job].neighbours
-            made = self._evidence[job]
-            pair = own_pair_spread(gram, noise, columns, neighbours, known)
-            if pair != spreads.pair:
-                spreads = replace(spreads, pair=pair)
-                made = evidence_of(gram, noise, columns, neighbours, spreads, self._prior)
-            self._own[job] = made
-        return made
+        evidence, spreads = self._evidence[job], self._own_spreads[job]
+        pair = self._pair_spread(job, known)
+        if pair == spreads.pair:
+            return evidence
+        found = self._own.get(job)
+        if found is None or found[0] is not evidence or found[1] != pair:
+            made = evidence_of(
+                self._grams[job], self._noises[job], self._columns, self._runs[job].neighbours,
+                replace(spreads, pair=pair), self._prior,
+            )  # fmt: skip
+            found = self._own[job] = evidence, pair, made
+        return found[2]
+
+    def _pair_spread(self, job: int, known: Known) -> float:
+        gram = self._grams[job]
+        if gram.layout.is_plain:
+            return self._pair_spreads.of(job, self._evidence, known)
+        found = self._own_pairs.get(job)
+        if found is None:  # in whatever company it is asked for
+            noise, neighbours = self._noises[job], self._runs[job].neighbours
+            found = own_pair_spread(gram, noise, self._columns, neighbours, known)
+            self._own_pairs[job] = found
+        return found
 
     def _row(self, job: int | None, features: Features) -> tuple[list[float], bool]:
         """Returns the columns of a request, and whether it lacks what its job type mostly gives.
@@ -403,8 +423,6 @@ class Posterior:
         those; one that all gave is taken to be as usual where it is missing.
         """
         active = self._columns.features
-        if not active:
-            return [1.0], False
         given, missing = [0.0] * len(active), [0.0] * len(active)
         is_partial = False
         gram = None if job is None else self._grams[job]
@@ -438,6 +456,24 @@ class Posterior:
         grams = self._grams[:MOST_JOB_TYPES]
         found = [gram.center[at] for gram in grams if gram.layout.given >> each & 1]
         return float(np.mean(found)) if found else 0.0
+
+
+def _predictions(
+    made: Forecast, places: Sequence[int], row: list[float], beyond: list[float],
+    noise: tuple[float, float], *, is_beside: bool,
+) -> list[Prediction]:  # fmt: skip
+    alone = made.at(places, row)
+    if not is_beside:
+        return [
+            Prediction(*own, *noise, beyond_usual=more)
+            for own, more in zip(alone, beyond, strict=True)
+        ]
+    return [
+        Prediction(*own, *noise, mean - own[0], spread, more)
+        for own, (mean, spread), more in zip(
+            alone, made.at(places, [*row, 1.0]), beyond, strict=True
+        )
+    ]
 
 
 def _of_gpu(trust: Trust, gpu: int) -> dict[Kind, float]:

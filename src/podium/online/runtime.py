@@ -169,12 +169,12 @@ class RuntimeModel:
         row = feature_vector(self._parameters.features, features)
         job = self._jobs.get(job_type)
         gpus = [self._gpus.get(name) for name in gpu_types]
-        cells = self._known(job_type).cells
-        found = []
+        cells = {} if job is None else self._runs[job].cells
         known = self._posterior.predict(job, gpus, row, beside)
+        found = []
         for gpu, predicted in zip(gpus, known, strict=True):
-            count = cells[gpu].observations if gpu is not None and gpu in cells else 0
-            found.append(Estimate.of(predicted, count))
+            cell = None if gpu is None else cells.get(gpu)
+            found.append(Estimate.of(predicted, 0 if cell is None else cell.observations))
         return found
 
     def used(self, features: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
@@ -199,6 +199,8 @@ class RuntimeModel:
 
     def victims(self, job_type: str) -> list[str]:
         """Lists the job types that ran beside a job type."""
+        if not self._posterior.may_disturb(job_type):  # mostly, and there may be many job types
+            return []
         return [name for name, job in self._jobs.items() if job_type in self._runs[job].neighbours]
 
     def as_object(self) -> dict[str, Any]:

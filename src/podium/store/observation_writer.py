@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -19,8 +20,8 @@ from podium.store.rows import observation_row
 CAPACITY = 10_000
 """Observations that may wait; a second's worth and more on any disk."""
 
-GATHER_S = 0.001
-"""How long a transaction waits for as many as shared the last one: they tend to come back."""
+LEAST_GATHER_S, MOST_GATHER_S = 0.001, 0.02
+"""Bounds of how long a transaction waits for as many as shared the last ones."""
 
 AT_ONCE = 1000
 """Observations in one transaction, unless one submission alone has more."""
@@ -45,7 +46,8 @@ class ObservationWriter(Closing):
         self._waiting: deque[_Submission] = deque()
         self._size = 0
         self._in_hand = 0  # in the transaction that is under way
-        self._last_size = 1
+        self._usual_size = 1  # submissions that shared the last transactions
+        self._took_s = 0.0  # the last transaction
         self._is_closed = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name="podium-observations", daemon=True)
@@ -91,7 +93,7 @@ class ObservationWriter(Closing):
             self._waiting.append(made)
             self._size += len(made.rows)
             # Each call makes the writer's thread take turns with this one for nothing.
-            if len(self._waiting) in (1, self._last_size):
+            if len(self._waiting) in (1, self._usual_size):
                 self._changed.notify_all()
         return made.stored
 
@@ -123,26 +125,40 @@ class ObservationWriter(Closing):
 
     def _work(self) -> None:
         while batch := self._next_batch():
+            started = time.monotonic()
             self._commit(batch)
+            self._took_s = time.monotonic() - started
 
     def _next_batch(self) -> list[_Submission]:
         batch: list[_Submission] = []
         taken = 0
         with self._changed:
             self._in_hand = 0
-            self._changed.wait_for(lambda: self._waiting or self._is_closed)
-            self._changed.wait_for(self._are_all_back, GATHER_S)
+            self._gather()
             while self._waiting and (not batch or taken + len(self._waiting[0].rows) <= AT_ONCE):
                 batch.append(self._waiting.popleft())
                 taken += len(batch[-1].rows)
             self._size -= taken
             self._in_hand = taken
-            self._last_size = len(batch)
+            self._usual_size = max(len(batch), 3 * self._usual_size // 4)
             self._changed.notify_all()
         return batch
 
+    def _gather(self) -> None:
+        """Waits for something to store, and for as many as shared the last transactions.
+
+        They tend to come back. Whoever is left behind would share the next transaction with fewer,
+        and the one after it. It takes no longer than the last one did, which is what it may save.
+        """
+        while not self._is_closed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            longest_s = min(max(self._took_s, LEAST_GATHER_S), MOST_GATHER_S)
+            self._changed.wait_for(self._are_all_back, longest_s)
+            if self._waiting:  # all of it may have been withdrawn meanwhile
+                return
+
     def _are_all_back(self) -> bool:
-        return self._is_closed or len(self._waiting) >= self._last_size
+        return self._is_closed or len(self._waiting) >= self._usual_size
 
     def _commit(self, batch: list[_Submission]) -> None:
         try:
