@@ -17,7 +17,7 @@ from podium.files.text_file import read_text
 from podium.policies.loaders import MOST_BYTES
 
 if TYPE_CHECKING:
-    from podium.search.run.plan import Budget, RunPlan
+    from podium.search.run.plan import Budget, RunPlan, Tuning
     from podium.search.run.setup import Means
     from podium.settings import Settings
 
@@ -30,6 +30,13 @@ DEEPER = 3
 
 FIRST = 120
 """Evaluations for the numbers of one of the best seeds, before much is bred from it."""
+
+BRED_FIRST = 6
+"""Batches of a search without ingredients before anything is tuned.
+
+Its seeds are far from what can be reached: what is bred from them is better as it is, and what is
+tuned first leads for long.
+"""
 
 MOST_WORKERS = 8
 """Most processes per core: each takes its memory, and more do not judge faster."""
@@ -93,7 +100,7 @@ def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SIL
     """Builds the plan; reports what is wrong with the request before anything is stored."""
     from podium.search.judging.fitness import fitness_named
     from podium.search.population.archive import IslandSettings
-    from podium.search.run.plan import Pipeline, RunPlan, Tuning
+    from podium.search.run.plan import Pipeline, RunPlan
 
     writers, fitness = request.writers, request.cases.fitness
     check_names(writers.names)
@@ -104,14 +111,21 @@ def plan_of(settings: Settings, request: SearchRequest, listener: Listener = SIL
         start_of(request.start, request.ingredients),
         find_starters(settings, request.policies, request.origin), request.batch,
         IslandSettings(islands=request.islands),
-        Tuning(
-            request.tune_every, request.tune_evaluations, deep=DEEPER * request.tune_evaluations,
-            first=min(FIRST, DEEPER * request.tune_evaluations),
-        ),
+        tuning_of(request),
         request.may_hold or fitness_named(fitness).may_hold, request.largest,
         generator_options(settings, writers), request.ingredients,
         Pipeline(ahead=request.ahead),
     )  # fmt: skip
+
+
+def tuning_of(request: SearchRequest) -> Tuning:
+    """Returns how constants are tuned: without ingredients, many shapes a little."""
+    from podium.search.run.plan import NONE, Tuning
+
+    every, usual = request.tune_every, request.tune_evaluations
+    if request.ingredients == NONE:
+        return Tuning(every, usual, deep=usual, first=usual, after=BRED_FIRST)
+    return Tuning(every, usual, deep=DEEPER * usual, first=min(FIRST, DEEPER * usual))
 
 
 def start_of(start: str | None, ingredients: str) -> str:

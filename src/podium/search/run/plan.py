@@ -50,6 +50,9 @@ class Tuning:
     # Of one of the best seeds, which is tuned before anything else, in small batches; 0: three of
     # them have their turns, as in runs begun before.
     first: int = 0
+    # Batches before anything is tuned, and then the best is, whether it is a seed or was bred;
+    # 0: seeds are tuned at once.
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +237,7 @@ _CUSTOMS: _Checks = dict.fromkeys(
 )
 _TUNING: _Checks = {
     "every": _is_count, "evaluations": _is_count, "share": _is_positive, "deep": _is_count,
-    "first": _is_count,
+    "first": _is_count, "after": _is_count,
 }  # fmt: skip
 _PIPELINE: _Checks = dict.fromkeys(("lag", "ahead"), _is_lead)
 _OPTIONS: Mapping[str, _Checks] = {

@@ -8,6 +8,7 @@ a run again, batch by batch, gives the same strategies.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -46,6 +47,8 @@ MOST_RESTARTS = 3
 DIGITS = 4
 WORST = 1e9  # the loss of a variant that was refused before its first case
 
+_IMPORT = "\nfrom podium"  # what comes before it describes a text
+_TUNABLE = re.compile(r"\btunable\([^()]*\)")
 _STREAM = 5  # of random numbers, for the points of a generation
 
 
@@ -87,6 +90,7 @@ class Tunings:
         self._plan = plan
         self._subjects: list[Subject] = []
         self._begun: list[int] = []  # candidates that tunings began from, restarts included
+        self._shapes: set[str] = set()  # of what was tuned, whatever its numbers
         self.points = 0  # planned so far
 
     @property
@@ -101,7 +105,7 @@ class Tunings:
             return False
         if self._begun:
             return len(self._begun) == 1 and bool(self._subjects)
-        return any(tunables(self._text(each)) for each in self._seeds(archive))
+        return any(tunables(self._text(each)) for each in self._first(archive))
 
     def end_batch(self, records: Iterable[CandidateRecord]) -> None:
         """Tells every strategy what became of its generation."""
@@ -136,7 +140,7 @@ class Tunings:
         }  # fmt: skip
 
     def _begin(self, archive: Archive, points: int) -> Subject | None:
-        found = self._next(archive)
+        found = self._next(archive) if archive.batches >= self._plan.tuning.after else None
         if found is None:
             return None
         island, member, text = found
@@ -144,6 +148,7 @@ class Tunings:
         is_deep = self._is_deep and member is archive.best
         is_first = self.is_opening(archive)
         self._begun.append(member.number)
+        self._shapes.add(shape_of(text))
         constants = tunables(text)
         start = [part_of(each) for each in constants]
         seed = (self._plan.seed, member.number, times, _STREAM)
@@ -164,7 +169,7 @@ class Tunings:
         """Finds what to tune next: some seeds, then the best of each island in turn, then again."""
         islands = archive.islands
         turn = islands[len(self._begun) % len(islands)]
-        for member in self._seeds(archive):
+        for member in self._first(archive):
             if member.number not in self._begun and tunables(text := self._text(member)):
                 return islands[0], member, text
         if self._is_deep and (found := self._best(archive)):
@@ -175,8 +180,12 @@ class Tunings:
                     return island, member, member.text
         return self._best(archive)
 
-    def _seeds(self, archive: Archive) -> list[Member]:
-        """Lists the seeds that are tuned before anything else."""
+    def _first(self, archive: Archive) -> list[Member]:
+        """Lists what is tuned before anything else: some seeds, or the best once it is time."""
+        after = self._plan.tuning.after
+        if after:
+            is_time = archive.batches >= after and not self._begun
+            return [archive.best] if is_time and archive.best else []
         ranked = sorted(archive.seeds, key=lambda each: each.key(), reverse=True)
         if not (self._plan.tuning.first and self._plan.generators and ranked):
             return ranked[:SEEDS_FIRST]
@@ -202,7 +211,10 @@ class Tunings:
         return all_tunable(member.text) if self._plan.tuning.deep else tunable_text(member)
 
     def _is_known(self, archive: Archive, member: Member) -> bool:
-        return member.number in archive.tuned or member.number in self._begun
+        if member.number in archive.tuned or member.number in self._begun:
+            return True
+        # Where what is bred differs a lot, each shape has its turn, not each set of numbers.
+        return self._plan.tuning.after > 0 and shape_of(self._text(member)) in self._shapes
 
 
 def tunable_text(member: Member) -> str:
@@ -228,6 +240,11 @@ def tunables(text: str) -> tuple[Constant, ...]:
     """Lists the constants of a text that can be tuned."""
     found = tuple(each for each in read_constants(text) if each.high > each.low)
     return found[:MOST_CONSTANTS]
+
+
+def shape_of(text: str) -> str:
+    """Returns the score of a text without the numbers of its constants."""
+    return _TUNABLE.sub("tunable()", text[text.find(_IMPORT) + 1 :])
 
 
 def cost_of(text: str, evaluations: int) -> int:

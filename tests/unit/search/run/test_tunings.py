@@ -216,3 +216,35 @@ def test_a_run_without_numbers_to_tune_begins_at_once():
     seeds = archive_of(member(1, 60.0, text=plain), plan=FIRST, is_seed=True)
     assert not Tunings(FIRST).is_opening(seeds)
     assert not Tunings(FIRST).is_opening(archive_of(member(1, text=TEXT), plan=FIRST))
+
+
+BRED_FIRST = replace(PLAN, tuning=Tuning(evaluations=3 * POINTS, deep=40, first=40, after=2))
+
+
+def test_what_was_bred_may_be_tuned_first_once_it_is_time():
+    tunings = Tunings(BRED_FIRST)
+    archive = archive_of(member(1, 60.0, text=TEXT), plan=BRED_FIRST, is_seed=True)
+    assert not tunings.is_opening(archive)
+    assert tunings.generation(archive, range(100, 100 + POINTS)) == {}
+    archive.end_batch([candidate(9, 0, (1,), member(9, 95.0, text=f"{TEXT}U = W\n"))])
+    assert tunings.is_opening(archive)
+    variants = tunings.generation(archive, range(200, 200 + POINTS))
+    assert {each.parent for each in variants.values()} == {9}
+
+
+@pytest.mark.parametrize(("plan", "expected"), [(PLAN, 2), (BRED_FIRST, 3)])
+def test_each_shape_is_tuned_once_where_breeding_comes_first(plan, expected):
+    """Another value of a constant is no other shape; another formula is."""
+    alike, other = TEXT.replace("0.5", "0.6"), f"{TEXT}U = W\n"
+    members = [member(1, 95.0, text=TEXT), member(2, 94.0, text=alike), member(3, 93.0, text=other)]
+    archive = archive_of(*members, plan=plan)
+    archive.end_batch([])
+    tunings = Tunings(plan)
+    begun = []
+    for batch in range(1, 40):
+        variants = tunings.generation(archive, range(100 * batch, 100 * batch + POINTS))
+        begun += [each.parent for each in variants.values()]
+        found = rows(variants, lambda **_: 50.0)
+        tunings.end_batch(found)
+        archive.end_batch(found)
+    assert [each for each in dict.fromkeys(begun) if each < 100][1] == expected

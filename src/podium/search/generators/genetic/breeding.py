@@ -60,6 +60,7 @@ class BreedingSettings:
     largest: int = 160  # nodes of a program, with the ingredients that it refers to
     crossing: float = 0.35  # the share of offspring with two parents
     growing: float = 0.3  # the share of mutations that make a program larger
+    plain_growing: float = 0.5  # the same without ingredients: there is more to build
     repeating: float = 0.35  # the chance of one more mutation after each
     may_take_gpu: bool = True
     draws_ingredients: bool = True  # quantities that people thought of; else fields alone
@@ -158,11 +159,13 @@ def _operators(settings: BreedingSettings, *, is_paired: bool) -> dict[Operator,
     crossing = settings.crossing if is_paired else 0.0
     holding = (1 - crossing) * settings.holding if settings.may_hold else 0.0
     rest = 1 - crossing - holding
+    is_plain = not settings.draws_ingredients
+    growing = settings.plain_growing if is_plain else settings.growing
     groups: tuple[tuple[float, Mapping[Operator, float]], ...] = (
         (crossing, HOLDING_CROSSOVERS if settings.may_hold else CROSSOVERS),
         (holding, HOLDINGS),
-        (rest * settings.growing, GROWTHS if settings.draws_ingredients else PLAIN_GROWTHS),
-        (rest * (1 - settings.growing), MUTATIONS),
+        (rest * growing, PLAIN_GROWTHS if is_plain else GROWTHS),
+        (rest * (1 - growing), MUTATIONS),
     )
     return {
         operator: share * often / sum(group.values())
