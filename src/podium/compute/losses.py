@@ -6,7 +6,12 @@ import threading
 from dataclasses import dataclass, field
 
 MOST_LOST = 12
-"""So many losses, or two of each worker, are too many unless enough was done meanwhile."""
+"""So many losses, or four of each worker, are too many unless enough was done meanwhile.
+
+All workers of a machine may go at the same time, more than once.
+"""
+
+FOR_EACH = 4
 
 REPLIES = 4
 """So many replies make up for one loss."""
@@ -30,7 +35,7 @@ class Losses:
         with self._lock:
             self.total += 1
             self._weight += 1.0
-            return self._weight >= max(MOST_LOST, 2 * self.workers)
+            return self._weight >= max(MOST_LOST, FOR_EACH * self.workers)
 
     def make_up(self) -> None:
         """Notes a reply."""

@@ -30,6 +30,9 @@ from podium.online.observation import Observation, Place, Request
 from podium.online.parameters import Parameters
 from podium.online.runtime import RuntimeModel
 
+BUSY_S = 0.5
+"""Whoever asks for figures waits so long for what is being learned."""
+
 _MOST_WEIGHED = 1000
 MOST_PLACES = 20_000
 """Places in all answers that are remembered until the next observation; each takes about 1.5 kB."""
@@ -56,6 +59,7 @@ class Agent:
         self._places = 0  # in all of those
         self._avoids: dict[str, tuple[str, ...]] = {}
         self._sigmas: dict[str, list[float]] = {}  # until the job type is observed again
+        self._figures: Figures | None = None  # when they were last asked for
         self._observations = 0
         self._expected_s = 0.0  # of all choices with a known alternative
         self._best_s = 0.0  # of the best known alternatives
@@ -219,7 +223,19 @@ class Agent:
 
         The uncertainty of a job type is that after its own last run: what runs of others taught
         about it since is left out, for thousands of job types are asked for every few seconds.
+        While names are forgotten, which may take seconds, it is what was counted before.
         """
+        known = self._figures
+        if known and not self._learning.acquire(timeout=BUSY_S):
+            return known
+        try:
+            self._figures = counted = self._counted()
+        finally:
+            if known:
+                self._learning.release()
+        return counted
+
+    def _counted(self) -> Figures:
         with self._learning:
             sigmas = [
                 sigma

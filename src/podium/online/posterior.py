@@ -326,7 +326,7 @@ class Posterior:
 
     def _follow(self, common: Noise, spreads: Spreads) -> None:
         """Takes over spreads and noise; what changes them changes what is known of everything."""
-        if _differ(common, self._common) or spreads != self._spreads:
+        if common != self._common or spreads != self._spreads:
             self._unweighed = set(range(len(self._grams)))
         if spreads != self._spreads:
             self._least = None
@@ -481,6 +481,7 @@ def _of_gpu(trust: Trust, gpu: int) -> dict[Kind, float]:
 
 
 def _differ(one: Noise, other: Noise) -> bool:
+    """Returns whether products are weighed otherwise: what noise is known from plays no part."""
     return (one.variance, one.weight) != (other.variance, other.weight)
 
 

@@ -16,6 +16,9 @@ from podium.store.store import Store
 AT_ONCE = 1000
 """Observations that are read together."""
 
+SOON_S = 0.05
+"""Others are waited for so long where that must not take long."""
+
 
 class Learner(Protocol):
     """Learns from observations one by one, and can be put away and taken up again."""
@@ -78,6 +81,22 @@ class Follower:
         """Learns all that is in the store, and counts the observations it was shown."""
         with self._lock:
             return self._catch_up()
+
+    def keep_up(self) -> bool:
+        """Learns all that is in the store, unless that may take seconds; returns whether it did.
+
+        It may where others are at it for long, or where names are to be forgotten.
+        """
+        if not self._lock.acquire(timeout=SOON_S):
+            return False
+        try:
+            found = self._store.observations.since(self._progress.last_id, AT_ONCE)
+            if any(map(_is_marker, found)):
+                return False
+            self._catch_up()
+            return True
+        finally:
+            self._lock.release()
 
     def reach(self, id: int) -> None:
         """Learns at least up to an observation; whoever comes late finds it done by others."""

@@ -14,7 +14,7 @@ def losses_of(replies, workers=1):
 
 def test_losses_without_replies_are_borne_up_to_a_number_for_each_worker():
     assert losses_of(0) == MOST_LOST - 1
-    assert losses_of(0, 50) == 99
+    assert losses_of(0, 50) == 199
 
 
 def test_losses_that_come_with_nearly_every_reply_are_noticed():
@@ -24,3 +24,11 @@ def test_losses_that_come_with_nearly_every_reply_are_noticed():
 
 def test_losses_now_and_then_are_borne_for_ever():
     assert losses_of(REPLIES) == 1000
+
+
+def test_that_all_workers_go_at_once_now_and_then_is_borne():
+    losses = Losses(12)
+    for _ in range(4):
+        assert not any(losses.add() for _ in range(12))
+        for _ in range(10):
+            losses.make_up()

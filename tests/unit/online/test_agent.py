@@ -1,5 +1,6 @@
 import json
 import math
+import random
 import threading
 from dataclasses import replace
 
@@ -339,3 +340,43 @@ def test_job_types_that_go_with_a_gpu_type_are_no_longer_counted():
     agent.score(Request("stays", ("g",)))
     agent.forget(gpu_type="gone")
     assert set(agent.as_object()["floor"]["decisions"]) == {"stays"}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_answers_do_not_depend_on_who_was_asked_before(seed):
+    """Also where the common noise stays as it is and only becomes known better."""
+    rng = random.Random(seed)
+    often, once = Agent(Parameters()), Agent(Parameters())
+    requests = [Request(f"job-{each}", ("A", "B", "C")) for each in range(5)]
+    for _ in range(40):
+        job, gpu = f"job-{int(5 * rng.random() ** 3)}", "ABC"[rng.randrange(3)]
+        seen = Observation(job, gpu, 100.0 * math.exp(rng.gauss(0.0, 0.2)))
+        often.observe(seen)
+        once.observe(seen)
+        for request in requests:
+            often.candidates(request)
+    assert [often.candidates(each) for each in requests] == [
+        once.candidates(each) for each in requests
+    ]
+
+
+def test_figures_do_not_wait_for_what_takes_long(monkeypatch):
+    monkeypatch.setattr(room, "BUSY_S", 0.01)
+    agent = Agent(PARAMETERS)
+    known(agent, "A", 60.0)
+    before = agent.figures()
+    is_learning, may_end = threading.Event(), threading.Event()
+
+    def learn():
+        with agent._learning:
+            is_learning.set()
+            may_end.wait(30)
+
+    thread = threading.Thread(target=learn)
+    thread.start()
+    is_learning.wait(30)
+    assert agent.figures() is before
+    may_end.set()
+    thread.join()
+    known(agent, "A", 60.0)
+    assert agent.figures().observations == 40

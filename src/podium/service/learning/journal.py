@@ -7,12 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import MissingError, PodiumError, UsageError
+from podium.service.components import TRY_AGAIN
 from podium.service.http.logs import KIND
 from podium.service.learning.arrivals import Arrivals, TooLate
 from podium.service.learning.daemon_executor import DaemonExecutor
@@ -36,6 +37,10 @@ LOCK_SHARE = 0.8
 
 CLOSE_LIMIT_S = 15.0
 """How long shutting down waits for the store: a lock, the last observations, a checkpoint."""
+
+
+class _BehindError(Exception):
+    """What is stored is not learned yet, and to learn it may take seconds."""
 
 
 class Journal:
@@ -110,19 +115,25 @@ class Journal:
             MissingError: it is not stored, or it is not certain within the limit that it is.
             Exception: whatever the check raises; nothing is stored then.
         """
+        with self._watched():
+            promised = self._newcomers.submit(self._add_new, record, check)
+            return await self._settled(promised, promised.cancel)
+
+    def _add_new(self, record: ObservationRecord, check: Callable[[], None]) -> Receipt:
+        """Stores an observation once all before it are learned, without holding up others."""
 
         def look() -> None:
-            self._follower.catch_up()
+            # Others cannot store anything meanwhile, and to forget a name may take seconds.
+            if not self._follower.keep_up():
+                raise _BehindError
             check()
 
-        def add() -> Receipt:
-            # Mostly before the store is locked for it: to forget a name may take seconds.
+        until_s = time.monotonic() + self._limit_s
+        while time.monotonic() < until_s:
             self._follower.catch_up()
-            return self._observations.add_checked(record, look)
-
-        with self._watched():
-            promised = self._newcomers.submit(add)
-            return await self._settled(promised, promised.cancel)
+            with suppress(_BehindError):
+                return self._observations.add_checked(record, look)
+        raise MissingError("names are being forgotten, which takes longer", hint=TRY_AGAIN)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -90,14 +90,29 @@ def test_a_store_that_answers_is_told_everything_before_the_end(store):
     assert store.checkpoints.load("online").last_id == 5
 
 
-def test_a_newcomer_does_not_hold_the_store_while_a_name_is_forgotten(store, monkeypatch):
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_newcomer_does_not_hold_the_store_while_a_name_is_forgotten(store, monkeypatch, is_late):
+    """Also if the name is to be forgotten just before the newcomer's turn."""
     log, learner = Log(io.StringIO()), AgentLearner(Parameters())
     journal = Journal(store, learner, Rhythm(), log.logger, limit_s=60.0)
     begun, may_end = threading.Event(), threading.Event()
     monkeypatch.setattr(learner, "forget", lambda _names: begun.set() or may_end.wait())
     store.observations.add([RECORD])
     journal.replay()
-    store.observations.add([replace(RECORD, forgets="job_type", gpu_type="", runtime_s=0.0)])
+    catch_up, waiting = (
+        journal._follower.catch_up,
+        [replace(RECORD, forgets="job_type", gpu_type="", runtime_s=0.0)],
+    )
+
+    def catch_up_and_forget():
+        caught_up = catch_up()
+        store.observations.add([waiting.pop() for _ in list(waiting)])
+        return caught_up
+
+    if is_late:
+        monkeypatch.setattr(journal._follower, "catch_up", catch_up_and_forget)
+    else:
+        store.observations.add([waiting.pop()])
     newcomer = replace(RECORD, job_type="new")
     with ThreadPoolExecutor(1) as pool:
         promised = pool.submit(asyncio.run, journal.store_new(newcomer, lambda: None))
