@@ -11,9 +11,10 @@ import numpy as np
 
 from podium.search.generators.genetic.choice import chance, pick, weighted
 from podium.search.generators.genetic.crossover import CROSSOVERS, HOLDING_CROSSOVERS
-from podium.search.generators.genetic.growth import GROWTHS, PLAIN_GROWTHS, draw_loop
+from podium.search.generators.genetic.growth import GROWTHS, draw_loop
 from podium.search.generators.genetic.holding import HOLDINGS, holds
 from podium.search.generators.genetic.mutation import MUTATIONS
+from podium.search.generators.genetic.plain_growth import PLAIN_GROWTHS
 from podium.search.generators.genetic.positions import Draft
 from podium.search.generators.genetic.protection import protect
 from podium.search.generators.genetic.sampling import draw_term

@@ -1,6 +1,3 @@
-import re
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -19,15 +16,9 @@ from podium.search.generators.genetic.crossover import (
 )
 from podium.search.generators.genetic.growth import (
     GROWTHS,
-    PLAIN_GROWTHS,
     break_ties,
-    count_change,
-    fix_sizes,
     insert_change,
-    insert_rest,
     insert_term,
-    insert_within,
-    limit_loop,
     once_placed,
     see_gpu,
 )
@@ -40,14 +31,14 @@ from podium.search.generators.genetic.mutation import (
     jittered,
     quantise,
 )
+from podium.search.generators.genetic.plain_growth import PLAIN_GROWTHS
 from podium.search.generators.genetic.seeds import seeds
 from podium.search.generators.genetic.worth import refine_worth
-from podium.search.program.expression import number, walk
+from podium.search.program.expression import number
 from podium.search.program.ingredients import INGREDIENTS
 from podium.search.program.layout import text_of
 from podium.search.program.program import Guard, complexity, program_of, terms
 from podium.search.program.reader import parse
-from podium.search.program.shape import with_ingredients
 from podium.search.program.writer import write
 from support.bred import brood
 
@@ -220,81 +211,3 @@ def test_what_placing_the_pod_changes_is_what_it_takes():
     assert any(
         "pod.gpu_count * pod.gpu_milli" in write(finished(each)) for each in children if each
     )
-
-
-def test_a_part_of_the_score_is_counted_by_how_much_the_pod_changes_it():
-    program = parse(
-        "def score(pod, node):\n    cpu_milli_after = node.cpu_milli_left - pod.cpu_milli\n"
-        "    return -abs(cpu_milli_after / 1000 - 4)\n"
-    )
-    both_sides = (
-        "-(abs((node.cpu_milli_left - pod.cpu_milli) / 1000 - 4)"
-        " - abs((node.cpu_milli_left - 0) / 1000 - 4))"
-    )
-    changed = [text_of(count_change(_rng(seed), program).block.result) for seed in range(20)]
-    assert set(changed) == {both_sides, both_sides.replace("abs(", "max(0, ")}
-
-
-def test_where_the_score_does_not_look_at_the_pod_it_is_placed_first():
-    program = parse("def score(pod, node):\n    return -abs(node.cpu_milli_left / 1000 - 4)\n")
-    both_sides = (
-        "-(abs((node.cpu_milli_left - pod.cpu_milli) / 1000 - 4)"
-        " - abs(node.cpu_milli_left / 1000 - 4))"
-    )
-    changed = text_of(count_change(_rng(), program).block.result)
-    assert changed in (both_sides, both_sides.replace("abs(", "max(0, "))
-
-
-@pytest.mark.parametrize("score", ["node.cpu_milli_left / 1000", "abs(node.gpu_count - 4)"])
-def test_what_the_pod_does_not_bend_is_not_counted_by_its_change(score):
-    program = parse(f"def score(pod, node):\n    return {score}\n")
-    changed = count_change(_rng(), program)
-    assert changed is None or "pod" in write(finished(changed))
-
-
-PLAIN = BreedingSettings(draws_ingredients=False)
-BALANCED = replace(seeds()["balanced"], draws_ingredients=False)
-
-
-@pytest.mark.parametrize("operator", [insert_within, insert_rest])
-def test_what_is_added_within_steps_leaves_the_steps(operator):
-    children = [finished(operator(_rng(seed), BALANCED), PLAIN) for seed in range(30)]
-    grown = [child for child in children if child is not None]
-    assert len(grown) > 20
-    for child in grown:
-        assert re.match(r"^-(int\(|\w+_steps)", text_of(child.block.result)), write(child)
-    assert max(map(complexity, grown)) > complexity(BALANCED)
-    assert operator(_rng(), parse("def score(pod, node):\n    return node.gpu_count / 8\n")) is None
-
-
-def test_no_term_within_steps_is_a_ratio_of_something_to_itself():
-    for seed in range(200):
-        child = insert_within(_rng(seed), BALANCED)
-        ratios = [p for _, p in walk(child.block.result) if p.head == "/"]
-        assert all(each.arguments[0] != each.arguments[1] for each in ratios)
-
-
-def test_what_the_pod_leaves_on_its_gpu_may_count_where_it_is_little():
-    texts = [
-        write(finished(with_ingredients(insert_rest(_rng(seed), BALANCED)), PLAIN))
-        for seed in range(100)
-    ]
-    here = [each for each in texts if "def score(pod, node, gpu)" in each]
-    assert any("gpu_milli_here - pod.gpu_milli < GPU_MILLI_LIMIT" in each for each in here)
-
-
-def test_sizes_that_all_nodes_share_take_the_place_of_their_own():
-    child = fix_sizes(_rng(), BALANCED)
-    assert {each.name for each in child.constants} == {"CPU_MILLI_EACH", "GPUS_EACH"}
-    text = write(finished(child, PLAIN))
-    assert "gpu_milli_after / (1000 * GPUS_EACH)" in text
-    assert "cpu_milli_after / CPU_MILLI_EACH" in text
-    assert fix_sizes(_rng(), child) is None
-
-
-def test_a_loop_that_leaves_out_gpus_does_not_keep_its_name():
-    child = finished(limit_loop(_rng(), BALANCED), PLAIN)
-    text = write(child)
-    assert "if left >= GPU_MILLI_LIMIT:" in text
-    assert "gpu_milli_free" not in text
-    assert limit_loop(_rng(), child) is None
