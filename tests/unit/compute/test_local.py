@@ -99,6 +99,7 @@ def _run_and_kill(executor, times):
 
 def test_workers_that_die_after_every_reply_are_an_error_before_long(monkeypatch):
     monkeypatch.setattr(losses, "MOST_LOST", 3)
+    monkeypatch.setattr(losses, "FOR_EACH", 1)
     with closing(ProcessExecutor(SPEC, 1)) as executor:
         _run_and_kill(executor, 4)
         with pytest.raises(MissingError, match=r"again and again, 4 times in all: .* SIGKILL"):

@@ -160,6 +160,7 @@ def test_processes_that_are_killed_again_and_again_are_an_error_and_no_verdict(p
 
 def test_processes_that_are_killed_once_for_each_candidate_are_an_error_before_long(monkeypatch):
     monkeypatch.setattr(losses, "MOST_LOST", 3)
+    monkeypatch.setattr(losses, "FOR_EACH", 1)
     with TrialPool(TRAINING, "inflation", 1, LIMITS) as pool:
         for _ in range(3):
             assert pool.run(GOOD, wants=killing(pool, signal.SIGKILL, 1)).verdict.accepted

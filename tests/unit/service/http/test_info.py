@@ -143,7 +143,8 @@ def test_the_description_for_machines_is_complete(service):
     for path in ("/v1/score", "/v1/observe", "/v1/assign", "/v1/forget"):
         replies = document["paths"][path]["post"]["responses"]
         assert {"200", "400", "401", "408", "409", "413", "415", "422", "503"} <= set(replies)
+        assert ("202" in replies) == (path in ("/v1/observe", "/v1/forget"))
         for status, reply in replies.items():
-            if status != "200":
+            if status not in ("200", "202"):
                 schema = reply["content"]["application/json"]["schema"]
                 assert schema == {"$ref": "#/components/schemas/ErrorReply"}
