@@ -6,12 +6,10 @@ import threading
 from dataclasses import dataclass, field
 
 MOST_LOST = 12
-"""So many losses, or four of each worker, are too many unless enough was done meanwhile.
-
-All workers of a machine may go at the same time, more than once.
-"""
+"""So many losses are too many unless enough was done meanwhile."""
 
 FOR_EACH = 4
+"""As many as this of each worker are borne: all of them may go at once, more than once."""
 
 REPLIES = 4
 """So many replies make up for one loss."""

@@ -226,35 +226,31 @@ class Agent:
         While names are forgotten, which may take seconds, it is what was counted before.
         """
         known = self._figures
-        if known and not self._learning.acquire(timeout=BUSY_S):
+        is_free = self._learning.acquire(timeout=BUSY_S if known else -1)
+        if known and not is_free:
             return known
         try:
             self._figures = counted = self._counted()
         finally:
-            if known:
-                self._learning.release()
+            self._learning.release()
         return counted
 
     def _counted(self) -> Figures:
-        with self._learning:
-            sigmas = [
-                sigma
-                for job_type in self._runtime.job_types
-                for sigma in self._known_sigmas(job_type)
-            ]
-            with self._lock:
-                return Figures(
-                    dict(self._cap.totals),
-                    self._observations,
-                    self._cap.ratio,
-                    sum(sigmas) / len(sigmas) if sigmas else 0.0,
-                    self._expected_s / self._best_s - 1.0 if self._best_s else 0.0,
-                    len(self._runtime.job_types),
-                    len(sigmas),
-                    self._failures.total,
-                    len(self._in_flight),
-                    self._runtime.changes,
-                )
+        job_types = self._runtime.job_types
+        sigmas = [each for job_type in job_types for each in self._known_sigmas(job_type)]
+        with self._lock:
+            return Figures(
+                dict(self._cap.totals),
+                self._observations,
+                self._cap.ratio,
+                sum(sigmas) / len(sigmas) if sigmas else 0.0,
+                self._expected_s / self._best_s - 1.0 if self._best_s else 0.0,
+                len(job_types),
+                len(sigmas),
+                self._failures.total,
+                len(self._in_flight),
+                self._runtime.changes,
+            )
 
     def as_object(self) -> dict[str, Any]:
         """Returns the whole state as JSON types, to be read back by `from_object`.

@@ -84,12 +84,7 @@ class Candidate:
         return {
             "gpu_type": self.gpu_type,
             "node": self.node,
-            "mu": self.mu,
-            "sigma": self.sigma,
-            "ig": self.ig,
-            "penalty": self.penalty,
-            "failure": self.failure,
-            "cost": self.cost,
+            **self.terms(),
             "expected_s": self.expected_s,
             "observations": self.observations,
             "ig_nats": self.ig_nats,

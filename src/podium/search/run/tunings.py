@@ -148,7 +148,7 @@ class Tunings:
         is_deep = self._is_deep and member is archive.best
         is_first = self.is_opening(archive)
         self._begun.append(member.number)
-        self._shapes.add(shape_of(text))
+        self._shapes.add(shape_of(self._text(member)))
         constants = tunables(text)
         start = [part_of(each) for each in constants]
         seed = (self._plan.seed, member.number, times, _STREAM)

@@ -133,7 +133,8 @@ class Journal:
             self._follower.catch_up()
             with suppress(_BehindError):
                 return self._observations.add_checked(record, look)
-        raise MissingError("names are being forgotten, which takes longer", hint=TRY_AGAIN)
+        told = f"names were still being forgotten after {self._limit_s:g} s"
+        raise MissingError(told, hint=TRY_AGAIN)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

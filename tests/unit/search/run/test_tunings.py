@@ -232,11 +232,17 @@ def test_what_was_bred_may_be_tuned_first_once_it_is_time():
     assert {each.parent for each in variants.values()} == {9}
 
 
-@pytest.mark.parametrize(("plan", "expected"), [(PLAN, 2), (BRED_FIRST, 3)])
-def test_each_shape_is_tuned_once_where_breeding_comes_first(plan, expected):
+SCORE = "def score(pod, node):\n    return -int(4 * W * node.cpu_milli_left / {most})\n"
+
+
+@pytest.mark.parametrize("score", ["", SCORE.format(most="node.cpu_milli_total")])
+@pytest.mark.parametrize(("plan", "expected"), [(PLAN, 3), (BRED_FIRST, 4)])
+def test_each_shape_is_tuned_once_where_breeding_comes_first(plan, expected, score):
     """Another value of a constant is no other shape; another formula is."""
-    alike, other = TEXT.replace("0.5", "0.6"), f"{TEXT}U = W\n"
-    members = [member(1, 95.0, text=TEXT), member(2, 94.0, text=alike), member(3, 93.0, text=other)]
+    first = TEXT + SCORE.format(most="128000")
+    one, alike = TEXT + score, TEXT.replace("0.5", "0.6") + score
+    texts = (first, one, alike, f"{HEAD}A = tunable(9, 0, 10)\n")
+    members = [member(1 + i, 95.0 - i, text=text) for i, text in enumerate(texts)]
     archive = archive_of(*members, plan=plan)
     archive.end_batch([])
     tunings = Tunings(plan)
@@ -247,4 +253,4 @@ def test_each_shape_is_tuned_once_where_breeding_comes_first(plan, expected):
         found = rows(variants, lambda **_: 50.0)
         tunings.end_batch(found)
         archive.end_batch(found)
-    assert [each for each in dict.fromkeys(begun) if each < 100][1] == expected
+    assert [each for each in dict.fromkeys(begun) if each < 100][2] == expected
