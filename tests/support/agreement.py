@@ -26,15 +26,16 @@ def ranks_of(cluster, protocol, seed):
     return shuffled_rank(len(cluster), seed).tolist()
 
 
-def assert_all_tiers_agree(cluster, workload, policy, protocol, *, seed=0):
+def assert_all_tiers_agree(cluster, workload, policy, protocol, *, seed=0, ties="order"):
     """Runs every tier and the reference; fails on the first difference; gives the last result."""
     ranks = ranks_of(cluster, protocol, seed)
     expected = simulate_slowly(
-        cluster, workload, policy, protocol, seed=seed, ranks=ranks,
+        cluster, workload, policy, protocol, seed=seed, ranks=ranks, ties=ties,
         bound_slots=_bound_slots(cluster, workload),
     )  # fmt: skip
     for tier in tiers_of(policy):
-        result = simulate(cluster, workload, policy, protocol, Setup(seed=seed, tier=tier))
+        setup = Setup(seed=seed, tier=tier, ties=ties)
+        result = simulate(cluster, workload, policy, protocol, setup)
         assert decided(result) == known(expected), tier
     return result
 

@@ -47,12 +47,14 @@ class Outcome:
     evictions: list = field(default_factory=list)  # (change, node, slots, start, end, preemptor)
 
 
-def simulate_slowly(cluster, workload, policy, protocol, *, seed, ranks, bound_slots=()):
+def simulate_slowly(
+    cluster, workload, policy, protocol, *, seed, ranks, bound_slots=(), ties="order"
+):
     """Runs one simulation; `ranks` gives each node's rank in ties.
 
     `bound_slots` lists the GPUs of the pods that run already, in their order.
     """
-    world = SlowCluster(cluster, workload, policy, seed, ranks)
+    world = SlowCluster(cluster, workload, policy, seed, ranks, ties)
     pods = _arrivals(workload, protocol)
     run = _Run(world, pods, protocol, workload.specs(), workload.gang_rules)
     run.budgets = workload.budgets

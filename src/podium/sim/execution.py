@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from podium.errors import PodiumError, PolicyError
 from podium.model.state import occupied
-from podium.policies import ClusterPolicy, PairPolicy
+from podium.policies import ClusterPolicy, PairPolicy, load
 from podium.policies.abi import Native, python_callback
 from podium.policies.source import NoNumber
 from podium.sim.bound import placed_records
@@ -20,7 +21,7 @@ from podium.sim.callback import ClusterCallback, PairCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
 from podium.sim.kernel.offers import PLACED
-from podium.sim.plan import Plan
+from podium.sim.plan import TIE_POLICY, Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
 from podium.sim.shapes import core_shapes
@@ -82,7 +83,8 @@ class Execution:
         began = time.perf_counter()
         state = build_state(plan)
         call = _native_call(plan, state, table)
-        connect_policy(state, plan.policy, call.native.address, call.table, plan.seed)
+        tie_address = _tie_address(plan)
+        connect_policy(state, plan.policy, call.native.address, call.table, plan.seed, tie_address)
         connect_memo(state, has_memo=plan.tier == "python")
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
@@ -123,6 +125,23 @@ def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
     if isinstance(plan.policy, PairPolicy) and plan.tier != "python":
         with unbroken():
             plan.policy.native(table.ndim, gpu_slots(plan.cluster))
+
+
+def _tie_address(plan: Plan) -> int:
+    """Gives what settles ties, 0 where the order of the nodes or the policy's own rule does."""
+    policy = plan.policy
+    if plan.ties == "order" or not isinstance(policy, PairPolicy) or policy.ties == "random":
+        return 0
+    address: int = _tie_policy().native(1, gpu_slots(plan.cluster)).address
+    return address
+
+
+@functools.cache
+def _tie_policy() -> PairPolicy:
+    """Loads it once: its machine code must outlive every run that calls it."""
+    policy = load(TIE_POLICY)
+    assert isinstance(policy, PairPolicy)
+    return policy
 
 
 def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> NativeCall:

@@ -21,7 +21,9 @@ _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
     # how the policy is called
-    *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster", "has_random_ties"),
+    *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster"),
+    # what settles ties: a second policy, if any, and then a draw
+    *("tie_policy", "has_random_ties"),
     *("gpu_choice", "has_memo", "is_cached"),
     # the protocol and its bounds
     *("protocol", "hold_limit", "max_holds", "max_rounds", "is_dropping", "has_departures"),
