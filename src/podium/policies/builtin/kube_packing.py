@@ -1,9 +1,9 @@
 """Packs GPUs as kube-scheduler does with the profile of Podium's chart, without Podium.
 
-NodeResourcesFit with MostAllocated over GPUs (weight 10) and CPU (weight 1), and no
-NodeResourcesBalancedAllocation: kubernetes/kubernetes, pkg/scheduler/framework/plugins/noderesources,
-release 1.36. Whoever can change that configuration has this without a learned policy, so that a
-gain is measured over it. `podium kube manifests --profile` writes it down.
+NodeResourcesFit with MostAllocated over GPUs (weight 10) and CPU (weight 1), and without
+NodeResourcesBalancedAllocation: kubernetes/kubernetes, release 1.36, in
+pkg/scheduler/framework/plugins/noderesources. Who may configure kube-scheduler has this much
+without a learned policy, so gains are measured over it.
 """
 
 from podium.policies.noderesources import most_allocated
