@@ -86,7 +86,7 @@ def scheduler_configuration(
 ) -> dict[str, Any]:
     """Gives the configuration of the chart's kube-scheduler, without its connections.
 
-    It asks Podium at an address, or nobody where there is none: then kube-scheduler packs by itself.
+    It asks Podium at an address; without one, kube-scheduler packs by itself.
     """
     data = [each.get("data", {}) for each in objects(manifests(Installation()))]
     (text,) = [each["config.yaml"] for each in data if "config.yaml" in each]
