@@ -28,8 +28,12 @@ from podium.errors import UsageError
 if TYPE_CHECKING:
     from podium.kube.record import Recorder
     from podium.kube.snapshot import Snapshot
+    from podium.kube.watch import ClusterWatch
 
 app = new_app(__doc__)
+
+SAID_S = 5.0
+"""A cluster that is not heard for so long is mentioned while it is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +203,6 @@ async def _recorded(
 ) -> None:
     from podium.kube.access import Access, Target
     from podium.kube.client import KubeClient
-    from podium.kube.record import ALIVE_S
     from podium.kube.resources import served
     from podium.kube.snapshot import narrowed
     from podium.kube.watch import ClusterWatch
@@ -210,14 +213,39 @@ async def _recorded(
             await watch.synced()
             inform(screen, [*watch.refused(), *narrowed(cluster.namespace)])
             screen.note(f"recording into {recorder.path}; ctrl-C ends it")
-            end_s = None if period_s is None else watch.clock() + period_s
+            telling = asyncio.create_task(_tell_outages(screen, watch))
+            try:
+                await _until_the_end(watch, recorder, period_s)
+            finally:
+                telling.cancel()
+
+
+async def _until_the_end(watch: ClusterWatch, recorder: Recorder, period_s: float | None) -> None:
+    from podium.kube.record import ALIVE_S
+
+    end_s = None if period_s is None else watch.clock() + period_s
+    alive_s = watch.clock()
+    while end_s is None or watch.clock() < end_s:
+        await asyncio.sleep(0.2 if end_s is None else min(0.2, end_s - watch.clock()))
+        watch.check()
+        if watch.clock() - alive_s > ALIVE_S:
             alive_s = watch.clock()
-            while end_s is None or watch.clock() < end_s:
-                await asyncio.sleep(0.2 if end_s is None else min(0.2, end_s - watch.clock()))
-                watch.check()
-                if watch.clock() - alive_s > ALIVE_S:
-                    alive_s = watch.clock()
-                    recorder.alive()
+            recorder.alive()
+
+
+async def _tell_outages(screen: Screen, watch: ClusterWatch) -> None:
+    """Says when the cluster is not heard for a while, and when it is again."""
+    is_told, before = False, list[str]()
+    while True:
+        await asyncio.sleep(SAID_S)
+        problems = watch.problems()
+        if problems and before and not is_told:
+            inform(screen, [f"the cluster is not heard, and asked again: {problems[0]}"])
+            is_told = True
+        elif is_told and not problems:
+            screen.note("the cluster is heard again")
+            is_told = False
+        before = problems
 
 
 async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:

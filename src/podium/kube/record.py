@@ -21,7 +21,7 @@ from msgspec import Raw
 from podium.errors import InputError, UsageError
 from podium.kube.heads import node_heads, pod_heads
 from podium.kube.objects import decode, without_strange_marks
-from podium.kube.reflector import Seen
+from podium.kube.reflector import Seen, SinkFull
 from podium.kube.resources import Resource
 from podium.traces.kubernetes.documents import RECORDING
 from podium.traces.kubernetes.recording import FORMAT, Recording, load_recording, object_key
@@ -70,7 +70,7 @@ class Recorder:
             return
         try:
             # A file that could not be written to takes no last line either.
-            if not isinstance(error, InputError):
+            if not isinstance(error, SinkFull):
                 self.alive()
         finally:
             self._file.close()
@@ -155,7 +155,7 @@ class Recorder:
         try:
             _append(self._file.fileno(), text.encode() + b"\n")
         except OSError as error:
-            raise InputError.at(
+            raise SinkFull.at(
                 self.path, f"cannot be written: {error.strerror}",
                 hint="the recording ends here; make room and start it again with the same file",
             ) from error  # fmt: skip
