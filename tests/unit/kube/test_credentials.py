@@ -124,9 +124,9 @@ FAULTS = {
             {"name": "other", "context": {"cluster": "fake", "user": "me"}}
         ]), "unknown context",
     ),
-    "kubeconfig-of-an-unknown-host": (
+    "kubeconfig-of-a-server-that-is-away": (
         with_token, lambda folder: changed(folder / "kubeconfig", clusters=[
-            {"name": "fake", "cluster": {"server": "http://nowhere.invalid:6443"}}
+            {"name": "fake", "cluster": {"server": "http://127.0.0.1:1"}}
         ]), "does not answer",
     ),
     "kubeconfig-of-no-address": (

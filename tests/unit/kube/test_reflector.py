@@ -392,5 +392,6 @@ def test_a_watch_that_has_ended_is_never_silent(tmp_path):
                     await watch.synced()
                 assert watch.age_s == float("inf")
                 assert "the disk is full" in watch.problems()[0]
+                assert isinstance(watch.failure, SinkFull)
 
     asyncio.run(whole())
