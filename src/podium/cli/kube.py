@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -105,9 +103,9 @@ def snapshot(
     taken = asyncio.run(_taken(screen, cluster))
     objects = iter(taken.objects)
     if is_hashing:
-        from podium.kube.hashing import Hasher
+        from podium.kube.hashing import Hasher, new_salt
 
-        objects = map(Hasher(secrets.token_bytes(32)).object, taken.objects)
+        objects = map(Hasher(new_salt()).object, taken.objects)
     write_objects(objects, target)
     if is_json:
         print_json({"file": str(target), "objects": taken.counts, "notes": taken.notes})
@@ -137,15 +135,18 @@ def record(
 
     Goes on until ctrl-C, SIGTERM or the end of --for. Lines are only ever added, each at once:
     a recorder that is killed loses nothing, and started again with the same file it goes on.
+    The salt of --hash-names is kept in OUT.salt, which only you can read, so that one name keeps
+    one hash; delete it once the recording is over.
     """
     from podium.kube import need_extra
 
     need_extra()
+    from podium.kube.hashing import Hasher, kept_salt
     from podium.kube.record import Recorder
 
     settings = read_settings(ctx)
     screen, period_s = Screen(settings.display), _seconds(period)
-    recorder = Recorder(target, _hiding(target)) if is_hashing else Recorder(target)
+    recorder = Recorder(target, Hasher(kept_salt(target)) if is_hashing else None)
     is_interrupted = False
     with recorder:
         try:
@@ -185,17 +186,6 @@ def _seconds(period: str | None) -> float | None:
     if not isinstance(parsed, Constant):
         raise problem
     return parsed.run_time_s
-
-
-def _hiding(target: Path) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    from podium.kube.hashing import Hasher
-
-    if target.exists():
-        raise UsageError(
-            "a recording with hashed names cannot go on: nobody keeps their salt",
-            where=str(target), hint="give another file",
-        )  # fmt: skip
-    return Hasher(secrets.token_bytes(32)).object
 
 
 async def _recorded(
