@@ -14,8 +14,9 @@ from podium.kube.record import Recorder
 from podium.kube.resources import NODES, PODS, Resource
 from podium.sim.engine import simulate
 from podium.sim.protocols import Replay
-from podium.traces import load_trace
+from podium.traces import load_trace, save_trace
 from podium.traces.kubernetes.recording import exits, load_recording
+from podium.traces.save import losses
 from support.kubelike import gpu_node, gpu_pod, group, live
 
 BEGIN = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC).timestamp()
@@ -241,6 +242,27 @@ def test_runs_without_an_end_are_estimated_and_noted(cluster):
     assert "given-up" not in pods
     assert "nobody saw the end of the run: its time is estimated from pods like it: 3 pods" in (
         trace.notes
+    )
+
+
+@pytest.mark.parametrize("name", ["pods.yaml", "pods.json.gz", "pods.csv"])
+def test_how_runs_ended_is_kept_in_every_format(cluster, name):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        for end in ("completed", "failed", "deleted", "running"):
+            cluster.create(recorder, end, 0)
+            cluster.start(recorder, end, 0)
+        cluster.finish(recorder, "completed", 100)
+        cluster.finish(recorder, "failed", 200, "Failed")
+        cluster.delete(recorder, "deleted", 300)
+    trace, pods = pods_of(cluster.path)
+    assert {pod.name: pod.exit for pod in pods.values()} == {end: end for end in pods}
+    files = save_trace(trace, cluster.path.with_name(name))
+    assert losses(trace, files[-1]) == []
+    again = load_trace(str(files[-1]))
+    assert {pod.name: pod.exit for pod in again.workload.specs()} == {end: end for end in pods}
+    assert "nobody saw the end of the run: its time is estimated from pods like it: 1 pod" in (
+        again.notes
     )
 
 

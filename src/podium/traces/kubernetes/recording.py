@@ -22,6 +22,7 @@ from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.documents import Document
 from podium.traces.kubernetes.run_times import Observed, owner_stem
 from podium.traces.kubernetes.standing import Standing, read_standing
+from podium.traces.notes import KNOWN_EXITS
 
 FORMAT = 1
 
@@ -258,7 +259,7 @@ def _arrivals(recording: Recording) -> Iterator[dict[str, Any]]:
     kept.sort(key=lambda run: (run.arrival_s, run.pod.value["metadata"].get("name", "")))
     known: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for run in runs:
-        if run.exit in keys.KNOWN_EXITS and run.start_s is not None and run.end_s is not None:
+        if run.exit in KNOWN_EXITS and run.start_s is not None and run.end_s is not None:
             for pool in _pools(run):
                 known[pool].append(run.end_s - run.start_s)
     times = {pool: Observed(tuple(sorted(found))) for pool, found in known.items()}
@@ -424,7 +425,7 @@ def _duration_s(
     start_s = run.start_s
     ended_s = recording.ended_s - recording.begun_s
     before_s = _age_s(run)
-    if run.exit in keys.KNOWN_EXITS and start_s is not None and run.end_s is not None:
+    if run.exit in KNOWN_EXITS and start_s is not None and run.end_s is not None:
         return run.end_s - start_s - before_s
     last_s = run.end_s if run.end_s is not None else ended_s
     age_s = 0.0 if start_s is None else max(0.0, last_s - start_s)
