@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
 import ssl
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
+from kubernetes_asyncio.config import incluster_config
 
 from podium.kube import LiveState
 from podium.kube import access as access_module
@@ -72,10 +75,14 @@ async def briefly(_):
     await asyncio.sleep(0.01)
 
 
+def watching(file, sink):
+    return watching_with(Access(Target(file), environ={}), sink)
+
+
 @asynccontextmanager
-async def watching(file, sink):
+async def watching_with(access, sink):
     async with (
-        KubeClient(Access(Target(file), environ={})) as client,
+        KubeClient(access) as client,
         ClusterWatch(client, sink, [PODS], sleep=briefly) as watch,
     ):
         await asyncio.wait_for(watch.synced(), PATIENCE_S)
@@ -376,6 +383,51 @@ def test_a_client_certificate_that_is_replaced_is_shown_once_it_is_there(tmp_pat
                 await until(lambda: "after" in state.pods)
         finally:
             await moving.__aexit__(None, None, None)
+
+    asyncio.run(whole())
+
+
+# The service account of a pod.
+
+
+@pytest.fixture
+def pod(tmp_path, monkeypatch):
+    """Makes this process look like one of a pod; gives what its API server shows."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(access_module, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    made = identity(tmp_path, "server")
+    (tmp_path / "ca").write_bytes(made[0].read_bytes())
+    (tmp_path / "token").write_text("first")
+    return server_of(made)
+
+
+@pytest.mark.parametrize("is_read_again", [False, True], ids=["refused", "before-it-is-refused"])
+@pytest.mark.parametrize("spoilt", [None, "", "seco"], ids=["missing", "empty", "half-written"])
+def test_a_pod_outlives_a_token_that_is_not_there(
+    tmp_path, monkeypatch, pod, spoilt, is_read_again
+):
+    """The token is read every minute, and once it is refused."""
+    if is_read_again:
+        monkeypatch.setattr(incluster_config, "TOKEN_REFRESH_PERIOD", timedelta(0))
+
+    async def whole():
+        state = LiveState()
+        async with fake_api(tls=pod) as api:
+            api.accepts, api.lists = "Bearer first", [listed(BEFORE)]
+            monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
+            access = Access(Target(), environ=os.environ)
+            async with watching_with(access, Feed(state)) as watch:
+                if spoilt is None:
+                    (tmp_path / "token").unlink()
+                else:
+                    (tmp_path / "token").write_text(spoilt)
+                refuse(api)
+                await until(lambda: watch.health()["Pod"].failures > 3)
+                (tmp_path / "token").write_text("second")
+                await until(lambda: "after" in state.pods)
 
     asyncio.run(whole())
 
