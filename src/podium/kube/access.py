@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
 import time
@@ -173,6 +174,7 @@ class Access:
 
         contexts = _contexts(files)
         context = self._context
+        logging.getLogger(config.kube_config.__name__).disabled = True  # it raises the same
         if context is not None and context not in contexts:
             raise UnknownName.among("context", context, contexts, where=files)
         # The user's file is never written to.

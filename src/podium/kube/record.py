@@ -89,7 +89,7 @@ class Recorder:
         if resource.name == "Pod":
             return self._apply_pod(resource, type_, raw)
         value = self._object(resource, raw)
-        version = str(value.get("metadata", {}).pop("resourceVersion", ""))
+        version = str((value.get("metadata") or {}).pop("resourceVersion", ""))
         key = self._key(value)
         mark = node_heads.decode(raw).mark() if resource.name == "Node" else hash(repr(value))
         if type_ == "DELETED":

@@ -443,7 +443,7 @@ def test_a_pod_outlives_a_token_that_is_not_there(
         (with_plugin, lambda folder: (folder / "plugin").chmod(0o644), "Permission denied"),
     ],
 )
-def test_at_the_start_they_are_an_error_at_once(tmp_path, configured, breaks, said):
+def test_at_the_start_they_are_an_error_at_once(tmp_path, caplog, configured, breaks, said):
     async def whole():
         async with fake_api() as api:
             file = configured(tmp_path, api.port)
@@ -454,6 +454,7 @@ def test_at_the_start_they_are_an_error_at_once(tmp_path, configured, breaks, sa
     with pytest.raises(Exception, match=said) as error:
         asyncio.run(whole())
     assert not isinstance(error.value, KubeError)
+    assert not caplog.records  # it is told once, by whoever asked
 
 
 def test_at_the_start_a_token_that_is_refused_is_an_error_at_once(tmp_path):
