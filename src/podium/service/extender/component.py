@@ -57,6 +57,10 @@ class Following(Protocol):
     def unreadable(self) -> int:
         """Returns how many objects were left out since they cannot be read."""
 
+    @property
+    def failure(self) -> Exception | None:
+        """Returns what ended a watch for good, if one has ended."""
+
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod, with its GPUs as an annotation; returns what went wrong, or nothing."""
 
@@ -96,6 +100,11 @@ class Extender(Component):
         self._running = AsyncExitStack()
         self._following: Following | None = None
         self._policies: list[Policy] = []
+
+    @property
+    def failure(self) -> Exception | None:
+        """Returns what ended a watch for good; an API server that is silent ends none."""
+        return None if self._following is None else self._following.failure
 
     def routes(self) -> Sequence[BytesRoute | APIRouter]:
         """Lists the verbs that are switched on, and explanations."""

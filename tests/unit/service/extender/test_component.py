@@ -72,6 +72,16 @@ def test_a_watch_that_has_ended_makes_it_unready_and_neutral(served, cluster):
     assert "podium_extender_unreadable_objects 4.0" in text.splitlines()
 
 
+def test_it_lives_while_the_api_server_is_silent_and_not_once_a_watch_has_ended(served, cluster):
+    cluster.age = 5000.0
+    assert served.get("/readyz").status == 503
+    assert served.get("/healthz").json == {"status": "healthy"}
+    cluster.failure = KeyError("secret")
+    reply = served.get("/healthz")
+    assert (reply.status, reply.error.message) == (503, "extender is beyond recovery: KeyError")
+    assert "restart" in reply.error.hint
+
+
 def test_nodes_that_cannot_be_modelled_are_counted(served, cluster):
     cluster.state.apply("Node", "ADDED", gpu_node("large", 17))
     lines = served.get("/metrics").body.decode().splitlines()
