@@ -42,7 +42,7 @@ ALONE = (
 COUNTED = (
     "kube-scheduler with its defaults, with the packing profile of Podium's chart, and",
     "with that profile and Podium: {policy}. It does not count parts of GPUs:",
-    "filter and bind of Podium's extender do in each run, and it packs in the second.",
+    "filter and bind of Podium's extender do in each run, and pack in the second.",
 )
 NEXT = {
     "podium kube try --keep": "look with kubectl",

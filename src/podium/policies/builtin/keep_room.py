@@ -36,7 +36,7 @@ def prepare(shapes):
 
 
 def parts(node, need, gpu, gpu_milli):
-    """Counts the parts of so many milli that free GPUs have, once one is without some of its own."""
+    """Counts the parts of so many milli that free GPUs have; one of them is in use by more."""
     found = 0
     for slot in range(node.gpu_count):
         left = node.gpu_milli_left[slot] - (gpu_milli if slot == gpu else 0)
