@@ -229,12 +229,15 @@ class ClusterPolicy:
 
     def session(
         self,
-        shapes: Shapes | None = None,  # noqa: ARG002 - both kinds are opened alike
+        shapes: Shapes | None = None,
         *,
         seed: int = 0,
     ) -> ClusterSession:
         """Opens a session with one chooser, which remembers from call to call."""
-        return ClusterSession(self, self.chooser(seed))
+        session = ClusterSession(self, self.chooser(seed))
+        if shapes is not None and len(shapes):
+            session.refresh(shapes)
+        return session
 
     def chooser(self, seed: int) -> Chooser:
         """Creates the chooser of one run; a class that cannot be created is the policy's error."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy, load
+from podium.policies.demand import Demand
 from podium.sim.bound import bind_first, is_bound
 from podium.sim.gangs import gangs_of
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
@@ -31,6 +32,7 @@ class Setup:
     seed: int = 0
     tier: Tier = "auto"
     ranks: Ranks = "shuffled"  # ties go to the first node of a seeded shuffle, or as listed
+    demand: Demand = "trace"  # from which pods a policy's table is prepared
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**63:
@@ -76,6 +78,7 @@ def make_plan(
         preparation=preparation,
         bound=bound,
         gangs=gangs_of(cluster, arrivals, numbers, bound),
+        demand=setup.demand,
     )
 
 

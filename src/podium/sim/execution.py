@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from types import FrameType
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,23 +13,21 @@ import numpy.typing as npt
 from podium.errors import PodiumError, PolicyError
 from podium.model.state import occupied
 from podium.policies import ClusterPolicy, PairPolicy
-from podium.policies.abi import Native, python_callback
 from podium.policies.source import NoNumber
 from podium.sim.bound import placed_records
-from podium.sim.callback import ClusterCallback, PairCallback
+from podium.sim.callback import ClusterCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
 from podium.sim.kernel.offers import PLACED
+from podium.sim.native_call import NativeCall
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
 from podium.sim.shapes import core_shapes
-from podium.sim.situation import Situations
 from podium.sim.state import (
     State,
     build_state,
     connect_memo,
-    connect_policy,
     connect_ranking,
     gpu_slots,
 )
@@ -39,18 +37,8 @@ if TYPE_CHECKING:
     from podium.sim.preemption import Preemption
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NativeCall:
-    """Is what the core calls: an address, its table, and the Python behind it, if any."""
-
-    native: Native
-    table: npt.NDArray[np.float64]
-    callback: PairCallback | ClusterCallback | None = None
-
-    def stop(self, frame: FrameType | None) -> None:
-        """Makes a policy in plain Python end the run; machine code ends by itself."""
-        if self.callback is not None:
-            self.callback.stop(frame)
+Core = Callable[[Any], int]
+"""Runs the record of a run; gives 0, or why it stopped."""
 
 
 class Execution:
@@ -81,12 +69,11 @@ class Execution:
         _compile(plan, table)
         began = time.perf_counter()
         state = build_state(plan)
-        call = _native_call(plan, state, table)
-        connect_policy(state, plan.policy, call.native.address, call.table, plan.seed)
+        call = NativeCall(plan, state, table)
         connect_memo(state, has_memo=plan.tier == "python")
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
-        preemption = _preemption(plan, state)
+        preemption, play = _preemption(plan, state), _preparing(plan, state, call, play)
         with deferred_interrupt(call.stop):
             seen = state.seen_by(plan.variant)
             status = preemption.play(play) if preemption else play(seen)
@@ -112,6 +99,15 @@ def _preemption(plan: Plan, state: State) -> Preemption | None:
     return Preemption(plan, state)
 
 
+def _preparing(plan: Plan, state: State, call: NativeCall, play: Core) -> Core:
+    """Gives a core that has the table prepared anew as pods come, where the run goes by them."""
+    if plan.demand == "trace" or not call.reads_demand:
+        return play
+    from podium.sim.window import Window
+
+    return Window(plan, state, call.prepare).around(play)
+
+
 def _table(plan: Plan) -> npt.NDArray[np.float64]:
     if isinstance(plan.policy, ClusterPolicy):
         return np.zeros(1)
@@ -123,20 +119,6 @@ def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
     if isinstance(plan.policy, PairPolicy) and plan.tier != "python":
         with unbroken():
             plan.policy.native(table.ndim, gpu_slots(plan.cluster))
-
-
-def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> NativeCall:
-    nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
-    policy = plan.policy
-    if isinstance(policy, ClusterPolicy):
-        chooser = policy.chooser(plan.seed)
-        situations = Situations(state) if hasattr(chooser, "observe") else None
-        asked = ClusterCallback(chooser, nodes, shapes, state.arrays["feasible"], situations)
-        return NativeCall(python_callback(asked), table, asked)
-    if plan.tier == "python":
-        scorer = PairCallback(policy, nodes, shapes, table)
-        return NativeCall(python_callback(scorer), table, scorer)
-    return NativeCall(policy.native(table.ndim, gpu_slots(plan.cluster)), table)
 
 
 def _is_cached(plan: Plan) -> bool:

@@ -1,0 +1,84 @@
+"""Connects a policy with the compiled core. Importing this imports Numba."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.model.workload import Shapes
+from podium.policies import ClusterPolicy
+from podium.policies.abi import Native, python_callback
+from podium.policies.session import is_same_table, refresh_chooser
+from podium.sim.callback import ClusterCallback, PairCallback
+from podium.sim.plan import Plan
+from podium.sim.situation import Situations
+from podium.sim.state import State, connect_policy, connect_table, forget_scores, gpu_slots
+
+Table = npt.NDArray[np.float64]
+
+
+class NativeCall:
+    """Is what the core calls: an address, its table, and the Python behind it, if any."""
+
+    def __init__(self, plan: Plan, state: State, table: Table) -> None:
+        self._plan = plan
+        self._state = state
+        self._table = table
+        self.callback = _callback(plan, state, table)
+        self._native = self._called()
+        connect_policy(state, plan.policy, self._native.address, table, plan.seed)
+
+    @property
+    def reads_demand(self) -> bool:
+        """Tells whether the policy makes anything of the pods that come."""
+        policy = self._plan.policy
+        if isinstance(policy, ClusterPolicy):
+            return hasattr(self._chooser, "refresh")
+        return policy.takes_table
+
+    def prepare(self, shapes: Shapes) -> None:
+        """Has the table prepared anew; scores that went by another one are forgotten."""
+        policy = self._plan.policy
+        if isinstance(policy, ClusterPolicy):
+            refresh_chooser(policy, self._chooser, shapes)
+            return
+        table = policy.table(shapes)
+        if is_same_table(table, self._table):
+            return
+        self._table = table
+        if isinstance(self.callback, PairCallback):
+            self.callback.table = table
+        else:
+            self._native = self._called()
+        connect_table(self._state, self._native.address, table)
+        forget_scores(self._state)
+
+    def stop(self, frame: FrameType | None) -> None:
+        """Makes a policy in plain Python end the run; machine code ends by itself."""
+        if self.callback is not None:
+            self.callback.stop(frame)
+
+    @property
+    def _chooser(self) -> Any:
+        assert isinstance(self.callback, ClusterCallback)
+        return self.callback.chooser
+
+    def _called(self) -> Native:
+        if self.callback is not None:
+            return python_callback(self.callback)
+        assert not isinstance(self._plan.policy, ClusterPolicy)
+        native: Native = self._plan.policy.native(self._table.ndim, gpu_slots(self._plan.cluster))
+        return native
+
+
+def _callback(plan: Plan, state: State, table: Table) -> PairCallback | ClusterCallback | None:
+    nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
+    policy = plan.policy
+    if isinstance(policy, ClusterPolicy):
+        chooser = policy.chooser(plan.seed)
+        situations = Situations(state) if hasattr(chooser, "observe") else None
+        return ClusterCallback(chooser, nodes, shapes, state.arrays["feasible"], situations)
+    return PairCallback(policy, nodes, shapes, table) if plan.tier == "python" else None
