@@ -22,8 +22,8 @@ def thoroughly(examples):
     )  # fmt: skip
 
 
-def assert_agreed_and_possible(cluster, workload, policy, protocol):
-    result = assert_all_tiers_agree(cluster, workload, policy, protocol)
+def assert_agreed_and_possible(cluster, workload, policy, protocol, ties="order"):
+    result = assert_all_tiers_agree(cluster, workload, policy, protocol, ties=ties)
     assert audit(result, result.metrics).problems == ()
 
 
@@ -54,6 +54,13 @@ def test_inflation_keeps_constraints(data, cluster, policy):
 def test_rounds_keep_constraints(data, cluster, policy, protocol):
     workload = data.draw(constrained.occupied_workloads(cluster))
     assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(40)
+@given(st.data(), constrained.clusters, probes, rounds)
+def test_ties_are_settled_among_nodes_that_constraints_allow(data, cluster, policy, protocol):
+    workload = data.draw(constrained.occupied_workloads(cluster))
+    assert_agreed_and_possible(cluster, workload, policy, protocol, ties="profile")
 
 
 @thoroughly(60)

@@ -62,6 +62,12 @@ def test_every_tier_learns_the_demand_as_the_reference_does(
         assert_all_tiers_agree(cluster, workload, policy, protocol, seed=seed, demand=known)
 
 
+@thoroughly(100)
+@given(clusters, workloads, probes, replays, seeds)
+def test_every_tier_settles_ties_as_the_profile_does(cluster, workload, policy, protocol, seed):
+    assert_all_tiers_agree(cluster, workload, policy, protocol, seed=seed, ties="profile")
+
+
 @pytest.mark.parametrize(("keys", "states"), [(2, 1), (4, 8), (64, 2), (32, 32)])
 @thoroughly(25)
 @given(clusters, workloads, st.sampled_from(sorted(PAIR_PROBES)), replays)

@@ -28,15 +28,17 @@ def ranks_of(cluster, protocol, seed):
     return shuffled_rank(len(cluster), seed).tolist()
 
 
-def assert_all_tiers_agree(cluster, workload, policy, protocol, *, seed=0, demand="trace"):
+def assert_all_tiers_agree(
+    cluster, workload, policy, protocol, *, seed=0, demand="trace", ties="order"
+):
     """Runs every tier and the reference; fails on the first difference; gives the last result."""
     ranks = ranks_of(cluster, protocol, seed)
     expected = simulate_slowly(
         cluster, workload, policy, protocol, seed=seed, ranks=ranks,
-        bound_slots=_bound_slots(cluster, workload), demand=demand,
+        bound_slots=_bound_slots(cluster, workload), demand=demand, ties=ties,
     )  # fmt: skip
     for tier in tiers_of(policy):
-        setup = Setup(seed=seed, tier=tier, demand=demand)
+        setup = Setup(seed=seed, tier=tier, ties=ties, demand=demand)
         result = simulate(cluster, workload, policy, protocol, setup)
         assert decided(result) == known(expected), tier
     return result

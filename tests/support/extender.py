@@ -43,7 +43,8 @@ class Asked:
         self.clock = Clock()
         self.state = LiveState()
         self.state.replace("Node", nodes)
-        self.settings = Extender(**settings)
+        # Most tests are about one node that is best; those of ties say so.
+        self.settings = Extender(**{"ties": "order", **settings})
         self.metrics = ExtenderMetrics()
         self.memory = Memory(History(self.settings.recent_pods), LiveWindow(2000))
         self.lines = io.StringIO()
@@ -77,8 +78,9 @@ class Asked:
         return made
 
     def prioritize(self, pod, names=None):
-        """Gives the points of nodes."""
-        return points(self.verbs.prioritize(args(pod, self.names if names is None else names)))
+        """Gives the points of nodes; those that the answer does not name have none."""
+        asked = self.names if names is None else names
+        return dict.fromkeys(asked, 0) | points(self.verbs.prioritize(args(pod, asked)))
 
     def best(self, pod, names=None):
         """Gives the node with the most points, which no other may have."""

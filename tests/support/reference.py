@@ -52,13 +52,14 @@ class Outcome:
 
 
 def simulate_slowly(
-    cluster, workload, policy, protocol, *, seed, ranks, bound_slots=(), demand="trace"
-):
+    cluster, workload, policy, protocol, *, seed, ranks, bound_slots=(), demand="trace",
+    ties="order",
+):  # fmt: skip
     """Runs one simulation; `ranks` gives each node's rank in ties.
 
     `bound_slots` lists the GPUs of the pods that run already, in their order.
     """
-    world = SlowCluster(cluster, workload, policy, seed, ranks)
+    world = SlowCluster(cluster, workload, policy, seed, ranks, ties)
     pods = _arrivals(workload, protocol)
     if demand != "trace":
         world.seen = SlowWindow(world, workload, pods, is_warm=demand == "warm")

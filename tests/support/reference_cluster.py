@@ -1,15 +1,17 @@
 """Decides one pod at a time, slowly and obviously: fit, score, choice of node and GPUs."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from podium.model.constraints import UNCONSTRAINED
 from podium.model.records import NODE_8, NODE_16, Node, pod_view
-from podium.policies import HOLD, ClusterPolicy
+from podium.policies import HOLD, ClusterPolicy, load
 from support.reference_constraints import may_run
 
 NOWHERE, HELD = "fits nowhere", "held"
+PACKING = load("kube-packing")
 
 _WORD = 2**64
 
@@ -155,7 +157,7 @@ def gpu_class(pod):
 class SlowCluster:
     """Holds the nodes in rank order and asks the policy."""
 
-    def __init__(self, cluster, workload, policy, seed, ranks):
+    def __init__(self, cluster, workload, policy, seed, ranks, ties="order"):
         specs = cluster.specs()
         in_rank_order = sorted(range(len(specs)), key=lambda index: ranks[index])
         self.index_of_rank = in_rank_order
@@ -169,6 +171,7 @@ class SlowCluster:
         ) and not any(spec.taints or spec.extended for spec in specs)
         self.gpu_slots = 16 if any(spec.gpu_count > 8 for spec in specs) else 8
         self.policy = policy
+        self.ties = ties
         self.dice = Dice(seed)
         self.seed = seed
         self.seen = None  # the pods that a table is prepared from, where not from the trace
@@ -235,8 +238,28 @@ class SlowCluster:
         if best == HOLD and may_hold:
             return HELD, None
         equal = [(rank, slot) for score, slot, rank in scored if score == best]
-        winner = self.dice.index_below(len(equal)) if self.policy.ties == "random" else 0
-        return equal[winner]
+        if self.policy.ties == "random":
+            return equal[self.dice.index_below(len(equal))]
+        return self._settled(pod, equal) if self.ties == "profile" else equal[0]
+
+    def _settled(self, pod, equal):
+        """Gives the first of the nodes that the profile of kube-scheduler scores highest, or draws.
+
+        The draw is made as ties are met: each new one replaces the last with a chance of 1 in all.
+        """
+        best, chosen, ties = -math.inf, None, 0
+        for rank, slot in equal:
+            node = self.nodes[rank]
+            here, view = node.asked_here(pod), self.views[pod.name]
+            if node.spec.gpu_count:
+                view = view._replace(gpu_count=here.gpu_count, gpu_milli=here.gpu_milli)
+            score = PACKING.score_pair(view, node.view(self.gpu_slots), -1, None)
+            if score > best:
+                best, chosen, ties = score, (rank, slot), 1
+            elif score == best:
+                ties += 1
+                chosen = (rank, slot) if self.dice.index_below(ties) == 0 else chosen
+        return chosen
 
     def _score(self, pod, node):
         """Gives the best (score, slot) on a node; the lowest slot among equal scores."""

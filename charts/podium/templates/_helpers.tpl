@@ -97,8 +97,10 @@ labels:
       "filter" .Values.extender.filter "bind" .Values.extender.bind
       "events" .Values.extender.events -}}
 {{- if eq .Values.mode "scheduler" -}}
-{{- /* Its kube-scheduler asks inside the pod; who comes for metrics must not. */ -}}
-{{- $extender = merge $extender (dict "loopback_only" true) -}}
+{{- /* Its kube-scheduler asks inside the pod; who comes for metrics must not. NodeResourcesFit and
+ImageLocality give 200 points at most. */ -}}
+{{- $decisive := add1 (div 20 (int .Values.extender.weight)) -}}
+{{- $extender = merge $extender (dict "loopback_only" true "decisive_points" $decisive) -}}
 {{- end -}}
 {{- $made := dict "serve" $serve "extender" $extender
       "compile" (dict "cache" "/var/cache/podium/compiled") -}}
@@ -138,8 +140,10 @@ percentageOfNodesToScore: 100
 profiles:
   - schedulerName: {{ ternary .Values.scheduler.name "default-scheduler" $isOurs }}
     {{- include "podium.profile" . | nindent 4 }}
+{{- if .Values.extender.enabled }}
 extenders:
   {{- include "podium.extender" . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "podium.urlPrefix" -}}
@@ -179,9 +183,29 @@ http{{ if .Values.tls.secretName }}s{{ end }}://{{ default "CLUSTER_IP" .Values.
   {{- end }}
 {{- end -}}
 
-{{/* What makes the default scores of kube-scheduler pack as policies do. */}}
+{{/* The weight of a wish of the pod that kube-scheduler weighs so much by itself. One point of it,
+of 100, outvotes all 1000 of Podium with NodeResourcesFit and ImageLocality together. */}}
+{{- define "podium.wish" -}}
+{{- mul . 10000 -}}
+{{- end -}}
+
+{{/* What makes kube-scheduler keep the wishes of pods first, ask Podium second, and pack third. */}}
 {{- define "podium.profile" -}}
+{{- $weight := int .Values.extender.weight -}}
 plugins:
+  multiPoint:
+    # What pods and nodes prefer outvotes Podium, in the proportions that kube-scheduler gives it.
+    enabled:
+      - name: TaintToleration
+        weight: {{ include "podium.wish" (mul 3 $weight) }}
+      {{- range list "NodeAffinity" "PodTopologySpread" "InterPodAffinity" }}
+      - name: {{ . }}
+        weight: {{ include "podium.wish" (mul 2 $weight) }}
+      {{- end }}
+      {{- if semverCompare ">=1.34-0" .Capabilities.KubeVersion.Version }}
+      - name: DynamicResources
+        weight: {{ include "podium.wish" (mul 2 $weight) }}
+      {{- end }}
   score:
     disabled:
       - name: NodeResourcesBalancedAllocation

@@ -268,6 +268,9 @@ def _preferred(told: Told) -> str:
         return f"no node: {told['reason']}"
     slots = "-".join(map(str, told["gpu_slots"]))
     place = f"{told['best']}, GPU {slots}" if slots else str(told["best"])
+    if told["tied"] > 1:
+        others = figures.counted(told["tied"] - 1, "other node")
+        return f"{place}, and {others} with as many points: kube-scheduler's own scores decide"
     return f"{place}; next {told['runner_up']}" if told["runner_up"] else place
 
 
@@ -275,11 +278,11 @@ def _bound(told: Told) -> str:
     node = told["bound_to"]
     if not node:
         return "no node yet"
-    if node == told["best"]:
+    points = told["points"].get(node)
+    if node == told["best"] or points == told["points"].get(told["best"]):
         return f"{node}, as preferred"
-    if node not in told["points"]:
+    if points is None:
         return f"{node}, which is not among the best"
-    points = told["points"][node]
     return f"{node}, which has {points} points: other plugins outvoted the policy"
 
 

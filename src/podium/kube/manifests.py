@@ -81,6 +81,23 @@ def manifests(installation: Installation) -> str:
     return _without_namespace(text, installation) if installation.is_cluster_namespace else text
 
 
+def scheduler_configuration(
+    url: str = "", scheduler_name: str = "default-scheduler"
+) -> dict[str, Any]:
+    """Gives the configuration of the chart's kube-scheduler, without its connections.
+
+    It asks Podium at an address, or nobody where there is none: then kube-scheduler packs by itself.
+    """
+    data = [each.get("data", {}) for each in objects(manifests(Installation()))]
+    (text,) = [each["config.yaml"] for each in data if "config.yaml" in each]
+    found: dict[str, Any] = yaml.safe_load(text)
+    kept = {key: found[key] for key in ("apiVersion", "kind", "percentageOfNodesToScore")}
+    profiles = [{**each, "schedulerName": scheduler_name} for each in found["profiles"]]
+    extenders = [{**each, "urlPrefix": f"{url}/extender"} for each in found["extenders"] if url]
+    asking = {"extenders": extenders} if extenders else {}
+    return {**kept, "profiles": profiles, **asking}
+
+
 def objects(text: str) -> list[Mapping[str, Any]]:
     """Reads the documents again, for those who want JSON."""
     return list(yaml.safe_load_all(text))

@@ -40,6 +40,7 @@ class NodeTable:
         self._kind_numbers: dict[GpuKind, int] = {}
         self._gaps: list[int] = []
         self._sorts: Counter[tuple[object, ...]] = Counter()  # of devices: nodes of each
+        self.soft_taints = 0  # nodes that have one
 
     def __len__(self) -> int:
         return len(self.index)
@@ -136,7 +137,10 @@ class NodeTable:
         return is_news
 
     def _count(self, spec: NodeSpec | None, nodes: int) -> None:
-        if spec is None or not spec.gpu_count:
+        if spec is None:
+            return
+        self.soft_taints += nodes * any(each.effect == "PreferNoSchedule" for each in spec.taints)
+        if not spec.gpu_count:
             return
         kind = kind_of(spec)
         self._kinds[kind] += nodes

@@ -23,7 +23,7 @@ from podium.model.shares import (
 from podium.model.workload import PodSpec, model_mask
 from podium.traces.kubernetes.devices import NO_DEVICES, Inventory, pod_facts
 from podium.traces.kubernetes.gangs import Groups, Member, resolve_gangs
-from podium.traces.kubernetes.pod import PodDraft
+from podium.traces.kubernetes.pod import PREFERENCES, PodDraft
 from podium.traces.kubernetes.standing import Standing
 
 GroupKey = tuple[str, str]
@@ -69,6 +69,14 @@ class LivePod:
         standing = self.draft.standing
         is_free = not standing.is_gated and standing.deleted_s is None
         return not standing.node and not standing.is_finished and is_free
+
+    @property
+    def has_wishes(self) -> bool:
+        """Tells whether it prefers nodes or company, which kube-scheduler scores."""
+        # A required affinity counts for whom it names (hardPodAffinityWeight).
+        draft = self.draft
+        has_preferences = PREFERENCES in (*draft.placing_remarks, *draft.remarks)
+        return has_preferences or bool(draft.spec.constraints.affinity)
 
     @property
     def group(self) -> GroupKey | None:

@@ -19,6 +19,7 @@ class PodTable:
         self._on: _Index = {}  # by node, also one that is not there
         self._members: _Index = {}  # by group
         self._sharers: _Index = {}  # of claims, by namespace
+        self._wishing: _Index = {}  # pods whose wishes kube-scheduler scores, under one key
 
     def on(self, node: str) -> list[LivePod]:
         """Lists the pods that are bound to a node."""
@@ -31,6 +32,11 @@ class PodTable:
     def sharers(self, namespace: str) -> list[LivePod]:
         """Lists the pods of a namespace that name claims which others may name, too."""
         return list(self._sharers.get(namespace, {}).values())
+
+    @property
+    def has_wishes(self) -> bool:
+        """Tells whether any pod has wishes."""
+        return bool(self._wishing)
 
     def put(self, pod: LivePod) -> None:
         """Adds a pod that is not there."""
@@ -60,4 +66,6 @@ class PodTable:
             places.append((self._members, pod.group))
         if facts.claims and shares_claims(facts):
             places.append((self._sharers, facts.namespace))
+        if pod.has_wishes:
+            places.append((self._wishing, ""))
         return places

@@ -186,6 +186,15 @@ class LiveState:
         """Lists the pods that wait for a node."""
         return [pod for pod in self.pods.values() if pod.is_pending]
 
+    @property
+    def has_wishes(self) -> bool:
+        """Tells whether kube-scheduler scores nodes by more than their resources and images.
+
+        A pod prefers nodes, or the company of others; or a node has a soft taint.
+        """
+        self._settle()
+        return self._nodes.soft_taints > 0 or self._pods.has_wishes
+
     def request(self, value: Object) -> Request | Unreadable:
         """Reads what a Pod object asks for, or says why it cannot be modelled.
 
@@ -200,7 +209,7 @@ class LiveState:
         except FieldError as error:
             return Unreadable(_pod_name(value), _reason(error))
         found = request_for(done.spec, self._nodes.gpu_kinds, self._nodes.nodes)
-        return replace(found, group=group_of(done), remarks=done.remarks)
+        return replace(found, group=group_of(done), remarks=done.remarks + done.placing_remarks)
 
     def request_of(self, pod: LivePod) -> Request | Unreadable:
         """Gives what a known pod asks for, or says why it cannot be modelled."""

@@ -19,18 +19,20 @@ class Extender:
         default="",
         metadata=about("policies that score alongside without effect, separated by commas"),
     )
-    scale: str = field(
-        default="rank",
+    ties: str = field(
+        default="equal",
         metadata=about(
-            "how scores become 0 to 1000: by their order, or in proportion",
-            choices=("rank", "linear"),
+            "nodes that a policy scores alike: equal points, so that kube-scheduler decides, or in "
+            "the order of their names, as a test of agreement with a simulation needs",
+            choices=("equal", "order"),
         ),
     )
-    ties: str = field(
-        default="order",
+    decisive_points: int = field(
+        default=128,
         metadata=about(
-            "nodes that a policy scores alike: ordered by name, or left alike",
-            choices=("order", "equal"),
+            "points behind the best from which on a node cannot win, unless a pod or a node has "
+            "preferences; fewer make answers shorter, and the chart knows the least that is right",
+            at_least=1,
         ),
     )
     gang_points: int = field(

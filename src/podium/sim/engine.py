@@ -16,7 +16,7 @@ from podium.policies.demand import Demand
 from podium.sim.bound import bind_first, is_bound
 from podium.sim.gangs import gangs_of
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
-from podium.sim.plan import Plan
+from podium.sim.plan import Plan, Ties
 from podium.sim.preparation import Preparation
 from podium.sim.protocols import Inflation, Protocol, Replay
 from podium.sim.result import Result
@@ -31,7 +31,8 @@ class Setup:
 
     seed: int = 0
     tier: Tier = "auto"
-    ranks: Ranks = "shuffled"  # ties go to the first node of a seeded shuffle, or as listed
+    ranks: Ranks = "shuffled"  # the order of nodes: a seeded shuffle, or as listed
+    ties: Ties = "order"
     demand: Demand = "trace"  # from which pods a policy's table is prepared
 
     def __post_init__(self) -> None:
@@ -75,6 +76,7 @@ def make_plan(
         protocol=protocol,
         seed=setup.seed,
         tier=choose_tier(setup.tier, policy, arrivals, protocol, cluster, prepare),
+        ties=setup.ties,
         preparation=preparation,
         bound=bound,
         gangs=gangs_of(cluster, arrivals, numbers, bound),

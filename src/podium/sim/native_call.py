@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import FrameType
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.workload import Shapes
-from podium.policies import ClusterPolicy
+from podium.policies import ClusterPolicy, PairPolicy, load
 from podium.policies.abi import Native, python_callback
 from podium.policies.session import is_same_table, refresh_chooser
 from podium.sim.callback import ClusterCallback, PairCallback
-from podium.sim.plan import Plan
+from podium.sim.plan import TIE_POLICY, Plan
 from podium.sim.situation import Situations
 from podium.sim.state import State, connect_policy, connect_table, forget_scores, gpu_slots
 
@@ -29,7 +30,8 @@ class NativeCall:
         self._table = table
         self.callback = _callback(plan, state, table)
         self._native = self._called()
-        connect_policy(state, plan.policy, self._native.address, table, plan.seed)
+        address = self._native.address
+        connect_policy(state, plan.policy, address, table, plan.seed, _tie_address(plan))
 
     @property
     def reads_demand(self) -> bool:
@@ -82,3 +84,20 @@ def _callback(plan: Plan, state: State, table: Table) -> PairCallback | ClusterC
         situations = Situations(state) if hasattr(chooser, "observe") else None
         return ClusterCallback(chooser, nodes, shapes, state.arrays["feasible"], situations)
     return PairCallback(policy, nodes, shapes, table) if plan.tier == "python" else None
+
+
+def _tie_address(plan: Plan) -> int:
+    """Gives what settles ties, 0 where the order of the nodes or the policy's own rule does."""
+    policy = plan.policy
+    if plan.ties == "order" or not isinstance(policy, PairPolicy) or policy.ties == "random":
+        return 0
+    address: int = _tie_policy().native(1, gpu_slots(plan.cluster)).address
+    return address
+
+
+@functools.cache
+def _tie_policy() -> PairPolicy:
+    """Loads it once: its machine code must outlive every run that calls it."""
+    policy = load(TIE_POLICY)
+    assert isinstance(policy, PairPolicy)
+    return policy

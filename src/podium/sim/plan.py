@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,13 @@ from podium.sim.preparation import Preparation
 from podium.sim.protocols import Protocol
 from podium.sim.tiers import Tier
 
+Ties = Literal["order", "profile"]
+"""Who wins among nodes that a policy scores alike: the first by rank, or whom kube-scheduler would
+take with the profile of Podium's chart, by its own score and then by a draw."""
+
+TIE_POLICY = "kube-packing"
+"""Scores as that profile does."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
@@ -31,6 +39,7 @@ class Plan:
     protocol: Protocol
     seed: int
     tier: Tier
+    ties: Ties = "order"
     preparation: Preparation = field(default_factory=Preparation, repr=False)
     bound: Bound = NOBODY_BOUND  # where the first pods are when the run begins
     gangs: Gangs = field(kw_only=True, repr=False)

@@ -278,14 +278,16 @@ def _ranks(plan: Plan) -> npt.NDArray[np.int64]:
 
 
 def connect_policy(
-    state: State, policy: Policy, address: int, table: npt.NDArray[np.float64], seed: int
-) -> None:
-    """Says how the policy is called."""
+    state: State, policy: Policy, address: int, table: npt.NDArray[np.float64], seed: int,
+    tie_address: int = 0,
+) -> None:  # fmt: skip
+    """Says how the policy is called, and the one that settles its ties, if any."""
     pair = None if isinstance(policy, ClusterPolicy) else policy
     connect_table(state, address, table)
     numbers = {
         "takes_gpu": pair is not None and pair.takes_gpu,
         "is_cluster": pair is None,
+        "tie_policy": tie_address,
         "has_random_ties": pair is not None and pair.ties == "random",
         "gpu_choice": _CHOICES[policy.gpu_choice],
     }

@@ -70,7 +70,7 @@ def test_where_a_pod_was_bound_is_compared_with_what_was_preferred(run, served, 
         served.runner.run(bound(cluster, name, node))
     assert lines(run("p", "--url", url))["bound to"] == "b, as preferred"
     told = lines(run("q", "-n", "default", "--url", url))
-    assert told["bound to"] == "c, which has 998 points: other plugins outvoted the policy"
+    assert told["bound to"] == "c, which has 999 points: other plugins outvoted the policy"
     assert told["scored at"].endswith(", the last of 2 times")
     assert told["not offered"] == "1 node: refused by another filter of kube-scheduler"
 

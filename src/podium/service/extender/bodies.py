@@ -86,6 +86,10 @@ class Explanation(Reply):
     scored_at: str
     calls: Annotated[int, Field(description="How often it was scored.")]
     best: Annotated[str, Field(description="The best node; empty: the pod was refused by all.")]
+    tied: Annotated[
+        int,
+        Field(description="Nodes with the most points: kube-scheduler's own scores choose there."),
+    ]
     runner_up: Annotated[str, Field(description="The next best; empty: no other has points.")]
     node: Annotated[str, Field(description="Where the pod was bound; empty: nowhere yet.")]
     bound_to: str

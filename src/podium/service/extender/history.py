@@ -56,8 +56,9 @@ class Entry:
             "scored_at": datetime.fromtimestamp(self.scored_s, UTC).isoformat(),
             "calls": self.calls,
             "best": best,
+            "tied": decision.tied,
             "runner_up": next((each for each in shown if points[each] and each != best), ""),
-            "points": {name: points[name] for name in shown},
+            "points": {name: points[name] for name in (*shown, self.bound_to) if name in points},
             "bound_to": self.bound_to,
             "shadow": dict(self.shadow),
             **self._more(shown),
@@ -153,7 +154,8 @@ def explained(entry: Entry) -> Explanation:
     """Explains a decision as one of a simulation is explained."""
     decision = entry.decision
     record = decision.request.record
-    order = np.lexsort((np.array(decision.node_names), -decision.points))[:SHOWN]
+    is_other = np.arange(len(decision.points)) != decision.best
+    order = np.lexsort((np.array(decision.node_names), is_other, -decision.points))[:SHOWN]
     chosen = entry.bound_to or decision.best_node
     return Explanation(
         pod=decision.pod.name,
@@ -178,17 +180,26 @@ def summary(entry: Entry) -> str:
     if decision.best < 0:
         said = f"{decision.policy} preferred none {among}: {_reason(decision)}"
     else:
-        said = f"{decision.policy} preferred {_pointed(decision, decision.best)} {among}"
-        points = decision.points.copy()
-        points[decision.best] = 0
+        said = f"{decision.policy} preferred {_preferred(decision)} {among}"
+        points = np.where(decision.points == decision.points.max(), 0, decision.points)
         if points.any():
             said += f"; next {_pointed(decision, int(points.argmax()))}"
-    if entry.bound_to in ("", decision.best_node):
-        return f"{said}; bound there" if entry.bound_to else said
+    if not entry.bound_to:
+        return said
+    if decision.is_best(entry.bound_to):
+        where = "there" if decision.tied == 1 else f"to {entry.bound_to}, one of them"
+        return f"{said}; bound {where}"
     if entry.bound_to not in decision.node_names:
         return f"{said}; bound to {entry.bound_to}, which was not asked about"
     place = decision.node_names.index(entry.bound_to)
     return f"{said}; bound to {_pointed(decision, place)}"
+
+
+def _preferred(decision: Decision) -> str:
+    """Names the node that is preferred, or counts those that tie."""
+    if decision.tied == 1:
+        return _pointed(decision, decision.best)
+    return f"{decision.tied:,} nodes alike ({decision.points[decision.best]:,} points)"
 
 
 def _pointed(decision: Decision, place: int) -> str:

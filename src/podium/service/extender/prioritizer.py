@@ -20,16 +20,18 @@ from podium.kube.state import LiveState
 from podium.model.fit import tightest_slots
 from podium.model.records import GPU_MILLI
 from podium.model.shares import IMPOSSIBLE
-from podium.policies import HOLD
+from podium.policies import HOLD, load
 from podium.policies.session import NodeScores
 from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.gangs import GangTargets, Target
-from podium.service.extender.scale import MOST, Scale, Ties, scaled
+from podium.service.extender.scale import MOST, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import shortages
 from podium.service.extender.window import LiveWindow
 from podium.service.extender.wire import ExtenderArgs, ObjectMeta, host
 from podium.settings import Extender
+from podium.sim.plan import TIE_POLICY
+from podium.traces.kubernetes.pod import PREFERENCES
 
 Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes", "policy", "bug"]
 """Why no node is preferred."""
@@ -65,7 +67,8 @@ class Decision:
     points: npt.NDArray[np.int64]  # (num_names,) 0 to 1000
     nodes: Nodes  # all nodes, as they were scored
     rank: npt.NDArray[np.int64]  # (num_nodes,) their places in the order that breaks ties
-    best: int  # which of the names; -1: none
+    best: int  # which of the names kube-scheduler will most likely take; -1: none has points
+    rivals: int  # nodes with as many points that its own scores do not tell from the best
     slots: tuple[int, ...]  # the GPUs on the best node
     target: Target | None  # of the pod's gang
     terms: Callable[[np.void, Nodes, int], dict[str, float]]  # of the score of a node
@@ -74,6 +77,17 @@ class Decision:
     def best_node(self) -> str:
         """Names the best node, empty where the pod is refused everywhere."""
         return self.node_names[self.best] if self.best >= 0 else ""
+
+    @property
+    def tied(self) -> int:
+        """Counts the nodes that have the most points."""
+        return int((self.points == self.points.max()).sum()) if self.best >= 0 else 0
+
+    def is_best(self, node: str) -> bool:
+        """Tells whether no node has more points."""
+        if self.best < 0 or node not in self.node_names:
+            return False
+        return bool(self.points[self.node_names.index(node)] == self.points[self.best])
 
 
 class NodeNames:
@@ -106,6 +120,7 @@ class Prioritizer:
         self.scorer = scorer
         self._settings = settings
         self._targets = GangTargets(state)
+        self._packing = load(TIE_POLICY).session()
         self.names = NodeNames()
         self._copy: tuple[int, Nodes] | None = None  # of the state at a version
 
@@ -140,11 +155,11 @@ class Prioritizer:
         scores = np.where(at >= 0, found.scores[at], HOLD) if len(at) else np.zeros(0)
         target = self._target(request)
         points = self._points(scores, at, rank, target)
-        best = int(points.argmax()) if len(points) and points.max() > 0 else -1
+        best, rivals = self._expected(request, points, nodes, at)
         slots = _slots(request, found.gpu_slots, nodes, int(at[best])) if best >= 0 else ()
         return Decision(
             args.pod, request, self.scorer.policy.name, args.node_names, at, scores, points,
-            nodes, rank, best, slots, target, self.scorer.terms,
+            nodes, rank, best, rivals, slots, target, self.scorer.terms,
         )  # fmt: skip
 
     def _learn(self, request: Request, uid: str, nodes: Nodes, at: Whole) -> None:
@@ -168,13 +183,34 @@ class Prioritizer:
         if isinstance(request, Request):
             self.recent.add(request)
 
+    def _expected(
+        self, request: Request, points: Whole, nodes: Nodes, at: Whole
+    ) -> tuple[int, int]:
+        """Finds the node that kube-scheduler will take of those with most points: it packs.
+
+        Gives with it how many others it may draw just as well; -1: no node has points.
+        """
+        most = int(points.max(initial=0))
+        if most == 0:
+            return -1, 0
+        tied = np.flatnonzero(points == most)
+        known = tied[at[tied] >= 0]
+        if len(tied) == 1 or not len(known):
+            return int(tied[0]), len(tied) - 1
+        packed = self._packing.scores(request.record, nodes[at[known]]).scores
+        foremost = known[packed == packed.max()]
+        return int(foremost[0]), len(foremost) - 1
+
     def assume(self, decision: Decision) -> None:
         """Assumes the pod on its best node until the watch shows where it went.
 
-        A question that was answered late may be about a pod that runs already.
+        Where kube-scheduler draws among several, nothing is assumed: a wrong guess would part the
+        next pod from this one, whereas kube-scheduler knows where it is. A question that was
+        answered late may be about a pod that runs already.
         """
         known = self.state.pod(decision.pod.uid)
-        if decision.best < 0 or (known is not None and known.node):
+        is_open = decision.best < 0 or decision.rivals > 0
+        if is_open or (known is not None and known.node):
             self.assumed.drop(decision.pod.uid)
             return
         if not decision.request.uid and len(self._strangers()) >= MOST_STRANGERS:
@@ -238,6 +274,11 @@ class Prioritizer:
             self._copy = self.state.version, nodes.copy()
         return self._copy[1]
 
+    def decisive_points(self, decision: Decision) -> int:
+        """Gives the points behind the best from which on a node cannot win."""
+        has_wishes = PREFERENCES in decision.request.remarks or self.state.has_wishes
+        return MOST if has_wishes else self._settings.decisive_points
+
     def _target(self, request: Request) -> Target | None:
         if request.group is None or not self._settings.gang_points:
             return None
@@ -265,8 +306,8 @@ class Prioritizer:
         """Gives points to nodes that stand in any order."""
         in_order, is_known = np.full(len(rank), HOLD), at >= 0
         in_order[rank[at[is_known]]] = scores[is_known]
-        scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
-        points: Whole = np.where(is_known, scaled(in_order, scale, ties)[rank[at]], 0)
+        ties = cast("Ties", self._settings.ties)
+        points: Whole = np.where(is_known, scaled(in_order, ties)[rank[at]], 0)
         return points
 
 

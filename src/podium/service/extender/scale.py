@@ -1,20 +1,17 @@
-"""Turns the scores of a policy into whole points from 0 to 1000, the best node alone on top.
+"""Turns the scores of a policy into whole points from 0 to 1000; equal scores have equal points.
 
 A node that the policy refuses, or on which the pod does not fit, gets 0; every other gets at least
-1. Policies compare nodes by order alone, and ties are theirs to leave: in a simulation the node of
-the lower rank wins, whereas kube-scheduler draws lots among equal totals.
+1. Which of equal nodes wins is for kube-scheduler to say: by its own scores, then by a draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-Scale = Literal["rank", "linear"]
-Ties = Literal["order", "equal"]
+Ties = Literal["equal", "order"]
 Scores = npt.NDArray[np.float64]
 Points = npt.NDArray[np.int64]
 
@@ -22,60 +19,39 @@ LEAST = 1
 """Points of the worst node that is not refused."""
 
 MOST = 1000
-"""Points of the best node."""
-
-FOREMOST = 128
-"""Points behind the best node from which on no node can win: a point is worth at least 10 of the
-1,200 that kube-scheduler's own plugins give."""
+"""Points of the best nodes."""
 
 
-def scaled(scores: Scores, scale: Scale = "rank", ties: Ties = "order", most: int = MOST) -> Points:
-    """Gives nodes their points; they stand in the order that breaks ties.
+def scaled(scores: Scores, ties: Ties = "equal", most: int = MOST) -> Points:
+    """Gives nodes their points; they stand in the order that breaks ties, where it does.
 
-    By rank, the best node has 1000, the next one 999, and so on; all from the thousandth on have 1.
-    Linear, a node halfway between the worst and the best has about 500. A node with a higher score
-    never has fewer points. Where ties are left equal, equal scores have equal points.
+    The best nodes have 1000, the next 999, and so on; all from the thousandth score on have 1.
     """
     points = np.zeros(len(scores), np.int64)
     accepted = np.flatnonzero(scores > -np.inf)
     if len(accepted):
-        points[accepted] = _SCALES[scale](scores[accepted], ties == "equal", most)
+        place = _places(scores[accepted], ties)
+        points[accepted] = np.maximum(most - place, LEAST)
     return points
 
 
-def foremost(points: Points) -> npt.NDArray[np.int64]:
-    """Finds the nodes that can still win, however many have equal points.
+def _places(scores: Scores, ties: Ties) -> Points:
+    if ties == "equal":
+        return np.unique(-scores, return_inverse=True)[1]
+    place = np.empty(len(scores), np.int64)
+    place[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
+    return place
 
-    A node that is left out has 0 points instead of its own, so that a best node with few points
-    leaves out none.
+
+def named(points: Points, behind: int) -> npt.NDArray[np.int64]:
+    """Finds the nodes that an answer must name; who is not named has 0 points.
+
+    Args:
+        points: of all nodes.
+        behind: points behind the best from which on no node can win.
     """
-    if len(points) <= FOREMOST:
-        return np.arange(len(points))
-    best = int(points.max())
-    if best < FOREMOST:
-        return np.arange(len(points))
-    return np.flatnonzero(points > best - FOREMOST)
-
-
-def _ranked(scores: Scores, is_equal: bool, most: int) -> Points:
-    if is_equal:
-        place = np.unique(-scores, return_inverse=True)[1]
-    else:
-        place = np.empty(len(scores), np.int64)
-        place[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
-    points: Points = np.maximum(most - place, LEAST)
-    return points
-
-
-def _linear(scores: Scores, is_equal: bool, most: int) -> Points:
-    best, worst = scores.max(), scores.min()
-    # Divided before they are subtracted: the difference of two finite numbers may be infinite.
-    spread = best / 2 - worst / 2
-    share = (scores / 2 - worst / 2) / spread if spread else np.ones(len(scores))
-    points = LEAST + np.floor(share * (most - 1 - LEAST)).astype(np.int64)
-    top = np.flatnonzero(scores == best)
-    points[top if is_equal else top[:1]] = most
-    return points
-
-
-_SCALES: dict[Scale, Callable[[Scores, bool, int], Points]] = {"rank": _ranked, "linear": _linear}
+    best = int(points.max(initial=0))
+    if int(points.min(initial=best)) == best:
+        return np.zeros(0, np.int64)  # all alike
+    # A node that is left out falls to 0: no best node may be so low that this brings it closer.
+    return np.flatnonzero(points > (best - behind if best > behind else 0))

@@ -19,7 +19,7 @@ from podium.service.extender.gangs import GangDomain
 from podium.service.extender.history import REFUSED, Entry, History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, scores_of
-from podium.service.extender.scale import foremost
+from podium.service.extender.scale import named
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import SHORTAGES, shortages
 from podium.service.extender.window import LiveWindow
@@ -78,13 +78,13 @@ class Verbs:
             args = wire.read_args(body)
         except wire.MalformedError as error:
             self._fall_open("prioritize", Neutral("malformed", str(error)))
-            return wire.neutral([])
+            return wire.NEUTRAL
         decision = self._decide("prioritize", args)
         if isinstance(decision, Decision):
             answer = self._priorities(decision)
             self._assumed(decision)
         else:
-            answer = wire.neutral(args.node_names)
+            answer = wire.NEUTRAL
         self._metrics.answered("prioritize", time.perf_counter() - started_s)
         return answer
 
@@ -137,7 +137,7 @@ class Verbs:
         entry = self._memory.history.of(uid)
         if entry is not None and node and not entry.bound_to:
             entry.bound_to = node
-            self._metrics.bound(is_best=node == entry.decision.best_node)
+            self._metrics.bound(is_best=entry.decision.is_best(node))
             if self.on_bound is not None:
                 self.on_bound(entry)
 
@@ -162,9 +162,9 @@ class Verbs:
         return decision
 
     def _priorities(self, decision: Decision) -> bytes:
-        """Writes the points of all nodes, or of those that can win: the others have none then."""
+        """Writes the points of the nodes that can win: the others have none."""
         assert self.prioritizer is not None
-        kept = foremost(decision.points)
+        kept = named(decision.points, self.prioritizer.decisive_points(decision))
         at = decision.at[kept]
         if (at < 0).any():
             hosts = map(wire.host, map(decision.node_names.__getitem__, kept.tolist()))
@@ -201,7 +201,8 @@ class Verbs:
             self.shadows[number] = shadow
             best = _best(shadow, decision)
             entry.shadow[shadow.policy.name] = best
-            self._metrics.shadowed(shadow.policy.name, is_same=best == decision.best_node)
+            is_same = decision.is_best(best) if best else decision.best < 0
+            self._metrics.shadowed(shadow.policy.name, is_same=is_same)
 
     def _gang(self, decision: Decision) -> GangDomain | None:
         group, target = decision.request.group, decision.target
@@ -281,11 +282,11 @@ def _unbindable(args: wire.BindingArgs, state: LiveState) -> str:
 
 
 def _best(shadow: Scorer, decision: Decision) -> str:
-    """Names the node that a shadow policy prefers among those that were asked about."""
+    """Names a node that a shadow policy likes best: one that the policy likes, too, if any."""
     at, rank = decision.at, decision.rank
     found = scores_of(shadow, decision.request, decision.nodes, at, rank)
     scores = np.where(at >= 0, found.scores[at], HOLD)
-    places = np.flatnonzero(scores == scores.max(initial=HOLD))
-    if not len(places) or scores[places[0]] == HOLD:
+    if scores.max(initial=HOLD) == HOLD:
         return ""
-    return decision.node_names[int(places[rank[at[places]].argmin()])]
+    places = np.flatnonzero(scores == scores.max())
+    return decision.node_names[int(places[decision.points[places].argmax()])]

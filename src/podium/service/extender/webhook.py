@@ -29,7 +29,7 @@ from podium.model.records import NODE_8, NODE_16
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import NodeNames, scores_of
-from podium.service.extender.scale import Scale, Ties, scaled
+from podium.service.extender.scale import Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import LiveWindow
 from podium.service.http.logs import KIND
@@ -279,8 +279,8 @@ class Webhook(Component):
         at = np.array([state.index[name] for name in order], np.int64)
         rank = self._names.see(state.names).rank
         scores = scores_of(self._scorer, asked, state.nodes, at, rank).scores[at]
-        scale, ties = cast("Scale", self._settings.scale), cast("Ties", self._settings.ties)
-        points = scaled(scores, scale, ties, MOST_POINTS).tolist()
+        ties = cast("Ties", self._settings.ties)
+        points = scaled(scores, ties, MOST_POINTS).tolist()
         return dict.fromkeys(names, 0) | dict(zip(order, points, strict=True))
 
     def _neutral(self, names: list[str], reason: str, problem: str) -> dict[str, int]:

@@ -175,9 +175,8 @@ def priorities(hosts: Iterable[bytes], scores: Sequence[int]) -> bytes:
     return b"[" + b"".join(pieces)[1:] + b"]"
 
 
-def neutral(names: Sequence[str]) -> bytes:
-    """Writes the answer of prioritize that prefers no node."""
-    return priorities(map(host, names), [0] * len(names))
+NEUTRAL = b"[]"
+"""The answer of prioritize that prefers no node: who is not named has no points."""
 
 
 def filtered(args: ExtenderArgs, refused: Mapping[str, str]) -> bytes:

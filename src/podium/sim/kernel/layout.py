@@ -21,7 +21,9 @@ _NUMBERS = (
     # the cluster and the workload
     *("num_nodes", "num_shapes", "num_lines", "num_pods", "node_bytes", "gpu_slots"),
     # how the policy is called
-    *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster", "has_random_ties"),
+    *("policy", "table", "rows", "columns", "takes_gpu", "is_cluster"),
+    # what settles ties: a second policy, if any, and then a draw
+    *("tie_policy", "has_random_ties"),
     *("gpu_choice", "has_memo", "is_cached"),
     # recent pods, of which the table is prepared: those new to it, and how many make it due
     *("has_window", "new_pods", "due_pods", "is_prepared"),

@@ -2,7 +2,8 @@
 
 The cache keeps a row of scores per shape with a 64-ary index of maxima over it. Nodes that
 change are appended to a log; a row catches up with the log when its shape is next asked for.
-Among equal scores both ways take the lowest rank, or one of all by the same draw.
+Among equal scores both ways take the lowest rank, or one of all by the same draw, or one of those
+that a second policy likes best.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from podium.policies.abi import call_native
 from podium.sim.kernel.constraints import allows, set_floors
 from podium.sim.kernel.layout import f8, hot, i4, i8, inner, u1
-from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node
+from podium.sim.kernel.scores import HELD, INFEASIBLE, NO_STATE, score_node, tie_score
 from podium.sim.kernel.world import draw, fits
 
 NOWHERE, HOLDING, FAILED = -1, -2, -3
@@ -61,6 +62,8 @@ def best_node(run, shape, can_hold):
     first = _leftmost_best(run, shape, can_hold)
     if first >= 0 and run.has_random_ties:
         return _any_in_row(run, shape, first)
+    if first >= 0 and run.tie_policy:
+        return _settled(run, shape, f8(run.scores + shape * run.num_nodes * 8), first)
     return first
 
 
@@ -93,6 +96,28 @@ def _scan(run, shape, can_hold):
         return HOLDING
     if chosen >= 0 and run.has_random_ties:
         return _any_of(run, row, best, chosen)
+    if chosen >= 0 and run.tie_policy:
+        return _settled(run, shape, row, chosen)
+    return chosen
+
+
+@inner
+def _settled(run, shape, row, first):
+    """Gives the node with the highest score of the second policy among equals, or draws one."""
+    best, ties = -np.inf, np.int64(0)
+    chosen = np.int64(first)
+    for node in range(first, run.num_nodes):
+        if row[node] != row[first]:
+            continue
+        if (run.has_constraints or run.trial_level) and not allows(run, node):
+            continue
+        score = tie_score(run, shape, node)
+        if score > best:
+            best, ties, chosen = score, np.int64(1), np.int64(node)
+        elif score == best:
+            ties += 1
+            if draw(run, ties) == 0:
+                chosen = np.int64(node)
     return chosen
 
 
@@ -246,6 +271,8 @@ def _best_allowed(run, shape, can_hold):
         return np.int64(HOLDING)
     if run.has_random_ties:
         return _any_allowed(run, shape, chosen)
+    if run.tie_policy:
+        return _settled(run, shape, row, chosen)
     return chosen
 
 

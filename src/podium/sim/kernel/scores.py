@@ -32,6 +32,13 @@ def score_node(run, shape, node):
 
 
 @inner
+def tie_score(run, shape, node):
+    """Scores a shape by the policy that settles ties, on a node that has room for it."""
+    pod = run.shapes + record_on(run, shape, node) * _POD_BYTES
+    return call_native(run.tie_policy, pod, run.nodes + node * run.node_bytes, NO_SLOT, 0, 0, 0)
+
+
+@inner
 def is_one_share(run, shape, node):
     """Tells whether the shape takes a part of one GPU on a node, so that slots are scored."""
     return _is_one_share(pod_on(run, shape, node))

@@ -113,7 +113,7 @@ def test_the_rest_of_a_gang_follows_those_who_are_bound():
 
 
 def test_points_are_700_for_the_target_and_300_for_the_policy():
-    asked = Asked(racks(2), policy="first-fit")
+    asked = Asked(racks(2), policy="first-fit", decisive_points=1000)
     members = gang(asked, 2)
     assert asked.prioritize(members[0]) == {"r0-0": 1000, "r0-1": 999, "r1-0": 300, "r1-1": 299}
 

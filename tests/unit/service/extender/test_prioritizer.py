@@ -27,9 +27,43 @@ def test_ties_go_by_name_in_whatever_order_nodes_came_or_are_asked_about():
     assert asked.prioritize(pod) == {"n2": 1000, "n3": 999, "n9": 998}
 
 
-def test_ties_may_be_left_to_kube_scheduler():
+def test_nodes_that_score_alike_have_equal_points_whatever_their_names():
+    asked = Asked([*NODES, gpu_node("d", 8)], ties="equal")
+    found = asked.prioritize(asked.wait(gpu_pod("p"), "u"))
+    assert found["a"] == found["b"] == found["c"] > found["d"]
+    assert Asked(NODES, ties="equal").prioritize(gpu_pod("p")) == dict.fromkeys("abc", 0)
+
+
+def test_nothing_is_assumed_where_kube_scheduler_draws():
     asked = Asked(NODES, policy="first-fit", ties="equal")
-    assert set(asked.prioritize(asked.wait(gpu_pod("p"), "u")).values()) == {1000}
+    pod = asked.wait(gpu_pod("p", 2), "u")
+    asked.prioritize(pod)
+    assert len(asked.verbs.prioritizer.assumed) == 0
+    asked.bind(pod, "b")
+    # Among equals, kube-scheduler packs: it takes the node that is in use.
+    asked.prioritize(asked.wait(gpu_pod("q", 2), "v"))
+    assert asked.verbs.prioritizer.assumed.get("v").node == "b"
+
+
+def test_all_nodes_are_named_where_somebody_has_wishes():
+    asked = Asked([*NODES, gpu_node("d", 8)], ties="equal", decisive_points=1)
+    pod = asked.wait(gpu_pod("p"), "u")
+    assert asked.prioritize(pod) == {"a": 1000, "b": 1000, "c": 1000, "d": 0}
+    soft = gpu_node("e", 8)
+    soft["spec"] = {"taints": [{"key": "spot", "effect": "PreferNoSchedule"}]}
+    asked.state.apply("Node", "ADDED", soft)
+    assert asked.prioritize(pod) == {"a": 1000, "b": 1000, "c": 1000, "d": 999, "e": 999}
+    asked.state.apply("Node", "DELETED", soft)
+    assert asked.prioritize(pod)["d"] == 0
+    wishing = gpu_pod("w")
+    term = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+    wishing["spec"]["affinity"] = {
+        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    }
+    assert asked.prioritize(live(wishing, "w"))["d"] == 999
+    assert asked.prioritize(pod)["d"] == 0
+    asked.wait(wishing, "w")
+    assert asked.prioritize(pod)["d"] == 999
 
 
 def test_only_nodes_that_were_asked_about_are_answered_in_their_order():

@@ -70,7 +70,7 @@ def test_scores_follow_what_pods_took_that_were_told_of(webhook):
     placed = [node("a", cpu="8", used=[(500, ["ml/first"]), (0, [])]), nodes[1]]
     assert webhook.ask(pod("second", cpu="4"), placed) == {"a": 0, "b": 100}
     # The pod has gone.
-    assert webhook.ask(pod("third", cpu="4"), nodes) == {"a": 100, "b": 99}
+    assert webhook.ask(pod("third", cpu="4"), nodes) == {"a": 100, "b": 100}
 
 
 def test_a_pod_on_several_gpus_is_one_pod(webhook):
@@ -121,9 +121,9 @@ def test_what_is_odd_still_has_a_score_for_every_node(webhook, changed):
 
 def test_a_policy_that_needs_typical_pods_learns_them_from_those_it_was_told_of(tmp_path):
     webhook = Hook(tmp_path, "fgd")
-    nodes = [node("a", used=[(500, ["x"]), (0, [])]), node("b")]
+    nodes = [node("a", used=[(400, ["x"]), (0, [])]), node("b")]
     for number in range(20):
-        scores = webhook.ask(pod(f"p{number}", milli=500), nodes)
+        scores = webhook.ask(pod(f"p{number}", milli=600), nodes)
     assert scores["a"] > scores["b"]
     assert len(webhook.component._scorer.shapes) == 1
 
