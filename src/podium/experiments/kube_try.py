@@ -333,8 +333,6 @@ def _environment(plane: ControlPlane, policy: str, *, is_counting: bool) -> dict
         "PODIUM_EXTENDER_POLICY": policy,
         "PODIUM_EXTENDER_FILTER": str(is_counting).lower(),
         "PODIUM_EXTENDER_BIND": str(is_counting).lower(),
-        # Tables are prepared of the pods that came so far, which are few at first.
-        "PODIUM_EXTENDER_PREPARE_INTERVAL_S": "1",
     }
 
 
@@ -354,7 +352,7 @@ def unscored(metrics: str) -> Iterator[str]:
 
 
 def predicted(plan: TryPlan, policy: Policy) -> Tally:
-    """Simulates the same objects in the same order; nodes that tie go by their names."""
+    """Simulates the same objects in the same order; nobody knows the pods that are to come."""
     from podium.kube.local.workload import node_objects, pod_objects
     from podium.sim import Rounds, Setup, simulate
     from podium.traces.catalogue import load_trace
@@ -367,7 +365,8 @@ def predicted(plan: TryPlan, policy: Policy) -> Tally:
         trace = load_trace(str(file))
     assert trace.cluster is not None
     assert trace.workload is not None
-    protocol, setup = Rounds(max_rounds=1), Setup(ranks="listed")
+    protocol = Rounds(max_rounds=1)
+    setup = Setup(ranks="listed", demand="seen", ties="profile")
     result = simulate(trace.cluster, trace.workload, policy, protocol, setup)
     names = (name.rpartition("/")[2] for name in result.plan.arrivals.names)
     is_placed = dict(zip(names, result.is_placed.tolist(), strict=True))

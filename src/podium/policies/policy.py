@@ -34,6 +34,17 @@ Origin = Literal["written", "tuned", "found", "trained", "file"]
 terms that a search added and that beat the tuned formula; trained; or a file that does not say."""
 
 
+@dataclass(frozen=True, slots=True)
+class FixedTable:
+    """Is a `prepare` that gives the same numbers whatever pods come."""
+
+    values: Any
+
+    def __call__(self, _shapes: Shapes) -> Any:
+        """Gives the numbers."""
+        return self.values
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PairPolicy:
     """Scores a pod on a node as a pure function of the two records."""
@@ -95,6 +106,11 @@ class PairPolicy:
     def takes_table(self) -> bool:
         """Returns whether the policy reads what `prepare` returned."""
         return "table" in self.form
+
+    @property
+    def reads_demand(self) -> bool:
+        """Returns whether scores depend on the pods that come."""
+        return self.takes_table and not isinstance(self.prepare, FixedTable)
 
     def table(self, shapes: Shapes) -> npt.NDArray[np.float64]:
         """Runs `prepare` and freezes what it returns."""
@@ -226,6 +242,11 @@ class ClusterPolicy:
             may_hold=source.mentions_hold,
             gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
         )
+
+    @property
+    def reads_demand(self) -> bool:
+        """Returns whether its choosers want to hear of the pods that come."""
+        return hasattr(self.start, "refresh")
 
     def session(
         self,

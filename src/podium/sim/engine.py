@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,15 @@ class Setup:
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**63:
             raise UsageError(f"seed is {self.seed}", hint="a whole number from 0 is expected")
+
+
+def usual_setup(*, is_of_cluster: bool, demand: str | None, ties: str | None) -> dict[str, Any]:
+    """Gives demand and ties of a setup; those that nobody chose are as the pods suggest.
+
+    What is said of a cluster is to hold there; published experiments know the whole trace.
+    """
+    usual = ("seen", "profile") if is_of_cluster else ("trace", "order")
+    return {"demand": demand or usual[0], "ties": ties or usual[1]}
 
 
 def simulate(
@@ -80,7 +89,7 @@ def make_plan(
         preparation=preparation,
         bound=bound,
         gangs=gangs_of(cluster, arrivals, numbers, bound),
-        demand=setup.demand,
+        demand=setup.demand if policy.reads_demand else "trace",
     )
 
 

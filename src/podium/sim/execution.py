@@ -19,7 +19,7 @@ from podium.sim.callback import ClusterCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
 from podium.sim.kernel.offers import PLACED
-from podium.sim.native_call import NativeCall
+from podium.sim.native_call import NativeCall, Table
 from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
@@ -47,6 +47,7 @@ class Execution:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._state: State | None = None
+        self.tables: list[tuple[int, Table]] = []  # prepared in the run, after so many changes
 
     @property
     def arrived(self) -> int:
@@ -70,6 +71,7 @@ class Execution:
         began = time.perf_counter()
         state = build_state(plan)
         call = NativeCall(plan, state, table)
+        self.tables = call.tables
         connect_memo(state, has_memo=plan.tier == "python")
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
@@ -90,6 +92,19 @@ def execute(plan: Plan) -> Result:
     return Execution(plan).run()
 
 
+def table_at(plan: Plan, changes: int) -> Table:
+    """Gives the table by which a pair policy decides after so many changes of a run.
+
+    Where tables are prepared as pods come, the run is made once more to know them.
+    """
+    table = _table(plan)
+    if plan.demand != "trace":
+        again = Execution(plan)
+        again.run()
+        table = next((each for after, each in reversed(again.tables) if after <= changes), table)
+    return table
+
+
 def _preemption(plan: Plan, state: State) -> Preemption | None:
     # Imported where it is used: a run without it needs none of it.
     if not plan.protocol.preemption:
@@ -101,20 +116,20 @@ def _preemption(plan: Plan, state: State) -> Preemption | None:
 
 def _preparing(plan: Plan, state: State, call: NativeCall, play: Core) -> Core:
     """Gives a core that has the table prepared anew as pods come, where the run goes by them."""
-    if plan.demand == "trace" or not call.reads_demand:
+    if plan.demand == "trace":
         return play
     from podium.sim.window import Window
 
     return Window(plan, state, call.prepare).around(play)
 
 
-def _table(plan: Plan) -> npt.NDArray[np.float64]:
+def _table(plan: Plan) -> Table:
     if isinstance(plan.policy, ClusterPolicy):
         return np.zeros(1)
     return plan.preparation.take(plan.policy, plan.trace)
 
 
-def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
+def _compile(plan: Plan, table: Table) -> None:
     # Before the clock starts: it is done once, however many runs follow.
     if isinstance(plan.policy, PairPolicy) and plan.tier != "python":
         with unbroken():

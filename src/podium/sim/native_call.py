@@ -28,18 +28,11 @@ class NativeCall:
         self._plan = plan
         self._state = state
         self._table = table
+        self.tables: list[tuple[int, Table]] = []  # prepared in the run, after so many changes
         self.callback = _callback(plan, state, table)
         self._native = self._called()
         address = self._native.address
         connect_policy(state, plan.policy, address, table, plan.seed, _tie_address(plan))
-
-    @property
-    def reads_demand(self) -> bool:
-        """Tells whether the policy makes anything of the pods that come."""
-        policy = self._plan.policy
-        if isinstance(policy, ClusterPolicy):
-            return hasattr(self._chooser, "refresh")
-        return policy.takes_table
 
     def prepare(self, shapes: Shapes) -> None:
         """Has the table prepared anew; scores that went by another one are forgotten."""
@@ -51,6 +44,7 @@ class NativeCall:
         if is_same_table(table, self._table):
             return
         self._table = table
+        self.tables.append((self._state.number("changes"), table))
         if isinstance(self.callback, PairCallback):
             self.callback.table = table
         else:
