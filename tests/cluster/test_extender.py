@@ -66,7 +66,7 @@ def simulated(folder, policy, objects):
     file = folder / "dump.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     trace = load_trace(str(file))
-    setup = Setup(ranks="listed")
+    setup = Setup(ranks="listed", demand="seen")
     result = simulate(trace.cluster, trace.workload, policy, Rounds(max_rounds=1), setup)
     names, at = result.plan.arrivals.names, result.node.tolist()
     return {

@@ -145,7 +145,7 @@ def simulated(folder, policy, nodes, pods):
     items = [*CLASSES, *nodes, *pods]
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     trace = load_trace(str(file))
-    setup = Setup(ranks="listed")
+    setup = Setup(ranks="listed", demand="seen")
     result = simulate(trace.cluster, trace.workload, policy, Rounds(max_rounds=1), setup)
     names, at = result.plan.arrivals.names, result.node.tolist()
     return {

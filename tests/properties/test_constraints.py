@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from podium.sim.audit import audit
 from support import constrained
-from support.agreement import assert_all_tiers_agree
+from support.agreement import assert_all_tiers_agree, small_window
 from support.instances import PLAIN_SHAPES, inflations, replays, rounds
-from support.probes import PROBES
+from support.probes import PROBES, TABLE_PROBES
 
 probes = st.sampled_from(sorted(PROBES)).map(PROBES.get)
+table_probes = st.sampled_from(TABLE_PROBES).map(PROBES.get)
+demands = st.sampled_from(("seen", "warm"))
 
 
 def thoroughly(examples):
@@ -99,3 +101,14 @@ def test_gangs_keep_constraints(data, cluster, policy, protocol):
     kinds = constrained.gang_workloads(constrained.shapes)
     workload = data.draw(constrained.occupied_workloads(cluster, kinds))
     assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(80)
+@given(st.data(), constrained.clusters, table_probes, replays | rounds, demands)
+def test_gangs_and_who_runs_already_are_seen_as_the_reference_sees_them(
+    data, cluster, policy, protocol, known
+):
+    kinds = constrained.gang_workloads(constrained.shapes)
+    workload = data.draw(constrained.occupied_workloads(cluster, kinds))
+    with small_window():
+        assert_all_tiers_agree(cluster, workload, policy, protocol, demand=known)

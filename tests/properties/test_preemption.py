@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from podium.model import Cluster, PodSpec, Workload
 from podium.sim.audit import audit
 from support import constrained
-from support.agreement import assert_all_tiers_agree
+from support.agreement import assert_all_tiers_agree, small_window
 from support.instances import clusters, replays, rounds, single_workloads
-from support.probes import PROBES
+from support.probes import PROBES, TABLE_PROBES
 
 probes = st.sampled_from(sorted(PROBES)).map(PROBES.get)
+table_probes = st.sampled_from(TABLE_PROBES).map(PROBES.get)
+demands = st.sampled_from(("seen", "warm"))
 preempting_replays = replays.map(lambda protocol: replace(protocol, preemption=True))
 preempting_rounds = rounds.map(lambda protocol: replace(protocol, preemption=True))
 
@@ -101,3 +103,14 @@ def test_preemption_keeps_constraints_and_budgets(data, cluster, policy, protoco
 def test_members_of_gangs_are_evicted_one_by_one(data, cluster, policy, protocol):
     workload = data.draw(contested(constrained.occupied_workloads(cluster, mixed_gangs)))
     assert_agreed_and_possible(cluster, workload, policy, protocol)
+
+
+@thoroughly(80)
+@given(
+    st.data(), few_constrained_nodes, table_probes,
+    st.one_of(preempting_replays, preempting_rounds), demands,
+)  # fmt: skip
+def test_who_evicts_others_is_seen_as_the_reference_sees_it(data, cluster, policy, protocol, known):
+    workload = data.draw(contested(constrained.occupied_workloads(cluster, mixed_gangs)))
+    with small_window():
+        assert_all_tiers_agree(cluster, workload, policy, protocol, demand=known)

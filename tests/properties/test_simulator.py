@@ -5,14 +5,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podium.sim import state
-from support.agreement import assert_all_tiers_agree
+from support.agreement import assert_all_tiers_agree, small_window
 from support.instances import clusters, inflations, replays, rounds, workloads
-from support.probes import BY_SLOT, PAIR_PROBES, PROBES
+from support.probes import BY_SLOT, PAIR_PROBES, PROBES, TABLE_PROBES
 
 probes = st.sampled_from(sorted(PROBES)).map(PROBES.get)
 holding_probes = st.sampled_from(
     ["holding", "holding-slots", "holding-any", "refusing", "wanderer"]
 ).map(PROBES.get)
+table_probes = st.sampled_from(TABLE_PROBES).map(PROBES.get)
+demands = st.sampled_from(("seen", "warm"))
 seeds = st.sampled_from((0, 1, 2**63 - 1))
 
 
@@ -47,6 +49,17 @@ def test_every_tier_inflates_as_the_reference_does(data, cluster, workload, poli
 @given(clusters, workloads, probes, rounds, seeds)
 def test_every_tier_plays_rounds_as_the_reference_does(cluster, workload, policy, protocol, seed):
     assert_all_tiers_agree(cluster, workload, policy, protocol, seed=seed)
+
+
+@pytest.mark.parametrize("window_pods", [3, 24, 2000])
+@thoroughly(60)
+@given(st.data(), clusters, workloads, table_probes, demands, seeds)
+def test_every_tier_learns_the_demand_as_the_reference_does(
+    window_pods, data, cluster, workload, policy, known, seed
+):
+    protocol = data.draw(replays | rounds | inflations(cluster, workload))
+    with small_window(window_pods):
+        assert_all_tiers_agree(cluster, workload, policy, protocol, seed=seed, demand=known)
 
 
 @thoroughly(100)

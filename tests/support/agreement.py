@@ -1,10 +1,12 @@
 """Compares the compiled core, tier by tier, with the slow reference."""
 
 import math
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
-from podium.policies import ClusterPolicy
+from podium.policies import ClusterPolicy, demand
 from podium.sim import Inflation, Setup, simulate
 from podium.sim.bound import bind, is_bound
 from podium.sim.orders import shuffled_rank
@@ -26,15 +28,17 @@ def ranks_of(cluster, protocol, seed):
     return shuffled_rank(len(cluster), seed).tolist()
 
 
-def assert_all_tiers_agree(cluster, workload, policy, protocol, *, seed=0, ties="order"):
+def assert_all_tiers_agree(
+    cluster, workload, policy, protocol, *, seed=0, demand="trace", ties="order"
+):
     """Runs every tier and the reference; fails on the first difference; gives the last result."""
     ranks = ranks_of(cluster, protocol, seed)
     expected = simulate_slowly(
-        cluster, workload, policy, protocol, seed=seed, ranks=ranks, ties=ties,
-        bound_slots=_bound_slots(cluster, workload),
+        cluster, workload, policy, protocol, seed=seed, ranks=ranks,
+        bound_slots=_bound_slots(cluster, workload), demand=demand, ties=ties,
     )  # fmt: skip
     for tier in tiers_of(policy):
-        setup = Setup(seed=seed, tier=tier, ties=ties)
+        setup = Setup(seed=seed, tier=tier, ties=ties, demand=demand)
         result = simulate(cluster, workload, policy, protocol, setup)
         assert decided(result) == known(expected), tier
     return result
@@ -45,6 +49,14 @@ def _bound_slots(cluster, workload):
     settled = workload.on(cluster)
     bound = bind(cluster, settled.taken(np.flatnonzero(is_bound(settled))))
     return [list(slots_of(int(mask))) for mask in bound.slots]
+
+
+@contextmanager
+def small_window(pods=5):
+    """Lets policies that go by the pods seen so far know of few of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demand, "WINDOW_PODS", pods)
+        yield
 
 
 def decided(result):

@@ -11,7 +11,7 @@ from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Prioritizer
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.verbs import Memory, Verbs
-from podium.service.extender.window import RecentPods
+from podium.service.extender.window import LiveWindow
 from podium.service.http.logs import Log
 from podium.settings import Extender
 from support.kubelike import live
@@ -46,7 +46,7 @@ class Asked:
         # Most tests are about one node that is best; those of ties say so.
         self.settings = Extender(**{"ties": "order", **settings})
         self.metrics = ExtenderMetrics()
-        self.memory = Memory(History(self.settings.recent_pods), RecentPods(2000))
+        self.memory = Memory(History(self.settings.recent_pods), LiveWindow(2000))
         self.lines = io.StringIO()
         self.log = Log(self.lines)
         self.verbs = Verbs(
@@ -56,7 +56,7 @@ class Asked:
         assumed = AssumedPods(self.settings.assume_s, self.clock)
         taken = load(policy) if isinstance(policy, str) else policy
         self.verbs.prioritizer = Prioritizer(
-            self.state, assumed, Scorer(taken, shapes), self.settings
+            self.state, assumed, self.memory.recent, Scorer(taken, shapes), self.settings
         )
         self.verbs.shadows = [Scorer(load(name), shapes) for name in shadow]
         self.state.subscribe(self.verbs.pod_moved)

@@ -110,6 +110,21 @@ class Last:
         return int(np.flatnonzero(feasible)[-1])
 
 
+class Learner:
+    """Takes the nodes by turns, as many apart as there are shapes among the pods seen so far."""
+
+    def __init__(self, seed):
+        self.step, self.at = 1, seed % 5
+
+    def refresh(self, shapes):
+        self.step = len(shapes) + int(shapes.weights[0])
+
+    def choose(self, pod, nodes, feasible):
+        self.at += self.step
+        candidates = np.flatnonzero(feasible)
+        return int(candidates[self.at % len(candidates)])
+
+
 FIRST = from_function(first)
 TIGHTEST = from_function(tightest)
 ROOMIEST = from_function(roomiest)
@@ -128,6 +143,12 @@ PAIR_PROBES = {
         from_function(by_record, "by-record"),
         replace(from_function(by_table, "by-table"), prepare=shape_weights),
         replace(from_function(by_slot_and_table, "by-slot-and-table"), prepare=shape_rows),
+        replace(
+            from_function(by_table, "any-by-table"),
+            prepare=shape_weights,
+            ties="random",
+            gpu_choice="random",
+        ),
         from_function(holding_slots, "holding-slots"),
         from_function(refusing),
         replace(FIRST, name="first-any", ties="random", gpu_choice="random"),
@@ -143,9 +164,13 @@ CLUSTER_PROBES = {
     policy.name: policy
     for policy in [
         ClusterPolicy("wanderer", Wanderer),
+        ClusterPolicy("learner", Learner),
         ClusterPolicy("last", Last, gpu_choice="worst"),
         ClusterPolicy("last-random-gpu", Last, gpu_choice="random"),
     ]
 }
 
 PROBES = PAIR_PROBES | CLUSTER_PROBES
+
+TABLE_PROBES = ["by-table", "by-slot-and-table", "any-by-table", "learner"]
+"""Those that go by the pods that come."""

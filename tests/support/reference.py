@@ -18,6 +18,9 @@ with the core but the protocols and the numbers that stand for an outcome:
 - With preemption, a pod that fits nowhere may evict pods of lower priority, who wait again, and
   starts in their place; a pass follows, as after a departure. A gang that has not started evicts
   nobody, and who is evicted comes back on its own.
+- A table is prepared from the whole trace, or, where the demand is what was seen, anew before a
+  pod is scored once an eighth of the latest pods is new to it. Who fits nowhere was not seen, and
+  who fits one node alone is not scored.
 - Inflation drops what fits nowhere. Rounds makes passes until one neither places nor holds.
 """
 
@@ -30,6 +33,7 @@ from podium.sim.result import PLACED, UNPLACED
 from support.reference_cluster import HELD, NOWHERE, SlowCluster
 from support.reference_constraints import is_awaited
 from support.reference_preemption import Running, find_victims
+from support.reference_window import SlowWindow
 
 
 @dataclass
@@ -48,14 +52,17 @@ class Outcome:
 
 
 def simulate_slowly(
-    cluster, workload, policy, protocol, *, seed, ranks, bound_slots=(), ties="order"
-):
+    cluster, workload, policy, protocol, *, seed, ranks, bound_slots=(), demand="trace",
+    ties="order",
+):  # fmt: skip
     """Runs one simulation; `ranks` gives each node's rank in ties.
 
     `bound_slots` lists the GPUs of the pods that run already, in their order.
     """
     world = SlowCluster(cluster, workload, policy, seed, ranks, ties)
     pods = _arrivals(workload, protocol)
+    if demand != "trace":
+        world.seen = SlowWindow(world, workload, pods, is_warm=demand == "warm")
     run = _Run(world, pods, protocol, workload.specs(), workload.gang_rules)
     run.budgets = workload.budgets
     run.begin(bound_slots)
@@ -138,6 +145,8 @@ class _Run:
                 self.outcome.changes_after.append(len(self.outcome.changes))
         self.num_bound = len(bound_slots)
         self.released = False
+        if self.world.seen is not None:
+            self.world.seen.begin(self.num_bound)
 
     def replay(self):
         first = self.pods[0].arrival_s
@@ -242,7 +251,7 @@ class _Run:
                 self.outcome.decisions += 1
                 may_hold = self.forced != first and self._may_hold(index)
                 answer = self.world.decide(
-                    self.pods[index], may_hold=may_hold, within=(rule.domain, domain, barred)
+                    self.pods[index], index, may_hold=may_hold, within=(rule.domain, domain, barred)
                 )
                 if answer == NOWHERE:
                     self.outcome.status[index] = UNPLACED
@@ -318,7 +327,7 @@ class _Run:
         """Makes one decision and notes it."""
         self.outcome.decisions += 1
         self.held.discard(index)
-        answer = self.world.decide(self.pods[index], may_hold=self._may_hold(index))
+        answer = self.world.decide(self.pods[index], index, may_hold=self._may_hold(index))
         if answer == NOWHERE and self.protocol.preemption:
             answer = self._preempt(index)
         if answer == NOWHERE:
@@ -347,6 +356,8 @@ class _Run:
         for victim in victims:
             self._evict(victim, index)
         self.released = True
+        if self.world.seen is not None:
+            self.world.seen.add(index)
         return self.world.put(pod, rank)
 
     def _allowances(self):

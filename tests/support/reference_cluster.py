@@ -173,7 +173,10 @@ class SlowCluster:
         self.policy = policy
         self.ties = ties
         self.dice = Dice(seed)
+        self.seed = seed
+        self.seen = None  # the pods that a table is prepared from, where not from the trace
         settled = workload.on(cluster)
+        self.records = settled.pods
         if isinstance(policy, ClusterPolicy):
             self.chooser = policy.start(seed)
         else:
@@ -194,9 +197,11 @@ class SlowCluster:
         """Names a node's rack, block or zone; None where it has none."""
         return (getattr(self.nodes[rank].spec, level) or None) if level else None
 
-    def decide(self, pod, *, may_hold, within=("", None, ())):
+    def decide(self, pod, index, *, may_hold, within=("", None, ())):
         """Gives (rank of the node, slots), NOWHERE or HELD; `within` bounds where a gang goes."""
         self.within = within
+        if self.seen is not None:
+            self.seen.offer(index, sum(self.fits(pod, node) for node in self.nodes))
         if isinstance(self.policy, ClusterPolicy):
             rank, slot = self._choose(pod), None
         else:

@@ -54,9 +54,7 @@ Metric = Annotated[
 Jobs = Annotated[int, typer.Option("--jobs", help="Number of threads; 0: one per core.", min=0)]
 NodeOrder = Annotated[
     Literal["shuffled", "listed"],
-    typer.Option(
-        "--node-order", help="Which node wins ties: a seeded shuffle, or the listed order."
-    ),
+    typer.Option("--node-order", help="The order of nodes: a seeded shuffle, or as listed."),
 ]
 TierName = Annotated[
     str | None,
@@ -77,6 +75,20 @@ Preemption = Annotated[
         show_default=False,
     ),
 ]
+DemandName = Annotated[
+    str | None,
+    typer.Option(
+        "--demand",
+        help="Pods that a table is prepared from: trace, seen or warm.",
+        show_default=False,
+    ),
+]
+TieRule = Annotated[
+    str | None,
+    typer.Option(
+        "--ties", help="Who wins among equal scores: order or profile.", show_default=False
+    ),
+]
 IgnoreUnknown = Annotated[
     bool,
     typer.Option(
@@ -95,6 +107,8 @@ class CaseOptions:
     ratio: Ratio = None
     load: Load = None
     preemption: Preemption = None
+    demand: DemandName = None
+    ties: TieRule = None
     orders: Orders = None
     nodes: Nodes = None
     pods: Pods = None
@@ -115,6 +129,8 @@ class CaseOptions:
             "simulate.ratio": self.ratio,
             "simulate.load": self.load,
             "simulate.preemption": self.preemption,
+            "simulate.demand": self.demand,
+            "simulate.ties": self.ties,
             "traces.folder": self.traces,
             **DumpOptions(self.state, self.duration, self.topology).settings(),
         }

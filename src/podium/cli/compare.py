@@ -10,6 +10,7 @@ from podium.cli import figures
 from podium.cli.case_options import CaseOptions, Jobs, Metric
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
+from podium.cli.knowledge import knowledge_notes
 from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, typed_command
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
@@ -108,6 +109,8 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     if "bound" in first:
         pods = figures.counted(first["pods"], "pod")
         screen.note(f"note: {first['bound']:,} of {pods} already running, and not counted")
+    for note in knowledge_notes([runs[0] for runs in found.runs.values()]):
+        screen.note(note)
     screen.note(
         f"trace {first['trace']}, cluster {first['cluster']}, {first['protocol']}, "
         f"{figures.counted(len(ranking.seeds), 'seed')}; ranked by {ranking.metric}; "

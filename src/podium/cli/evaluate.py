@@ -10,6 +10,7 @@ from podium.cli import figures
 from podium.cli.case_options import CaseOptions, Jobs, Metric
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
+from podium.cli.knowledge import knowledge_notes
 from podium.cli.options import Json, read_settings
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
@@ -89,6 +90,8 @@ def _show(screen: Screen, trial: SettingTrial) -> None:
     screen.table(
         ["policy", "mean", "against", "its mean", "difference", "95 % interval", "p"], rows
     )
+    for note in knowledge_notes([runs[0] for runs in trial.comparison.runs.values()]):
+        screen.note(note)
 
 
 def _line(names: list[str], mean: float, lead: Lead, metric: str) -> tuple[object, ...]:

@@ -36,12 +36,12 @@ TITLES = ("", "asked for", *SHOWN.values())
 FINAL_COLUMNS = 98
 FINAL_TITLES = ("", "asked for", *(title for arm in SHOWN.values() for title in (arm, "simulated")))
 ALONE = (
-    "kube-scheduler with its defaults, with the packing profile of Podium's chart, and",
-    "with that profile and Podium: {policy}.",
+    "kube-scheduler with its defaults, with the packing profile of Podium's chart,",
+    "and with that profile and Podium: {policy}.",
 )
 COUNTED = (
-    "kube-scheduler with its defaults, with the packing profile of Podium's chart, and",
-    "with that profile and Podium: {policy}. It does not count parts of GPUs:",
+    "kube-scheduler with its defaults, with the packing profile of Podium's chart,",
+    "and with that profile and Podium: {policy}. Parts of GPUs it does not count:",
     "filter and bind of Podium's extender do in each run, and pack in the second.",
 )
 NEXT = {

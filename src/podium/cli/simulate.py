@@ -22,6 +22,7 @@ from podium.cli.case_options import (
 )
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
+from podium.cli.knowledge import knowledge
 from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, typed_command
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
@@ -177,6 +178,7 @@ def show(screen: Screen, found: dict[str, Any]) -> None:
             "policy": found["policy"],
             "trace": f"{found['trace']}, cluster {found['cluster']}, {found['protocol']}, "
             f"seed {found['seed']}",
+            **knowledge(found),
             "cluster": f"{figures.counted(found['nodes'], 'node')}, "
             f"{figures.counted(found['gpus'], 'GPU')}",
             "pods": f"{found['pods']:,}: {_bound(found)}{found['placed']:,} placed, "

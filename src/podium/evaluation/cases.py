@@ -33,7 +33,7 @@ from podium.files.excerpt import excerpt
 from podium.model import Cluster, Workload
 from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
-from podium.sim.engine import make_plan
+from podium.sim.engine import make_plan, usual_setup
 from podium.sim.plan import Plan
 from podium.traces.catalogue import EMBEDDED, LoadOptions, is_drawn, is_name, load_trace
 from podium.traces.trace import Trace
@@ -42,7 +42,10 @@ LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
 _BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for each node
 # Unknown to runs that were begun before.
-_LATER = ("cluster", "since", "until", "digest", "state", "duration", "topology", "shift_s")
+_LATER = (
+    *("cluster", "since", "until", "digest", "state", "duration", "topology", "shift_s"),
+    *("demand", "ties"),
+)
 _SELECTION_STEP = 50  # from one round of selection seeds to the next
 _PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
 
@@ -70,6 +73,9 @@ class Case:
     topology: str = ""  # keys, separated by commas
     # A version of the recorded arrivals instead of stretches: each is moved about so much.
     shift_s: float = 0.0
+    # Unset: as is usual for the trace, as `usual_setup` says.
+    demand: Literal["trace", "seen", "warm", ""] = ""
+    ties: Literal["order", "profile", ""] = ""
 
     @property
     def name(self) -> str:
@@ -157,7 +163,8 @@ class Case:
 
     def plan_on(self, trace: Trace, policy: Policy) -> Plan:
         """Plans the run on a trace that is already loaded."""
-        setup = Setup(self.seed, "python")
+        usual = usual_setup(is_of_cluster=trace.is_of_cluster, demand=self.demand, ties=self.ties)
+        setup = Setup(self.seed, "python", **usual)
         return make_plan(*self.drawn_on(trace), policy, self._protocol(), setup)
 
     def drawn_on(self, trace: Trace) -> tuple[Cluster, Workload]:
@@ -328,6 +335,8 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "pods": _is_size,
     "protocol": lambda value: value in (INFLATION, *TIMED),
     "state": lambda value: value in ("now", "empty", ""),
+    "demand": lambda value: value in ("trace", "seen", "warm", ""),
+    "ties": lambda value: value in ("order", "profile", ""),
     "ratio": lambda value: _is_number(value, math.ulp(0), 100),
     "load": lambda value: _is_number(value, math.ulp(0), sys.float_info.max),
     "seed": lambda value: type(value) is int and value >= 0,

@@ -18,6 +18,7 @@ from podium.policies import Policy, load
 from podium.policies.registry import RUN
 from podium.settings import Settings
 from podium.sim import Protocol, Setup
+from podium.sim.engine import usual_setup
 from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
 from podium.traces.notes import counted
 from podium.traces.trace import Trace
@@ -119,7 +120,13 @@ def case_of(
     if inputs.orders:
         check_order_of(inputs.orders, protocol, cluster, workload)
     with blaming(place_of(settings, "simulate.seed")):
-        setup = Setup(seed=run_seed, tier=_tier(settings), ranks=inputs.ranks)
+        setup = Setup(
+            seed=run_seed, tier=_tier(settings), ranks=inputs.ranks,
+            **usual_setup(
+                is_of_cluster=any(trace.is_of_cluster for trace in traces),
+                demand=settings.simulate.demand, ties=settings.simulate.ties,
+            ),
+        )  # fmt: skip
     left_out = _homeless(len(given) - len(workload))
     notes = (*_notes(traces), *left_out, *_lacks(cluster), *choice.unused(protocol))
     return Case(cluster, workload, protocol, setup, notes)

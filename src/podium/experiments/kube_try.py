@@ -360,8 +360,6 @@ def _environment(plane: ControlPlane, policy: str, *, is_counting: bool) -> dict
         "PODIUM_EXTENDER_POLICY": policy,
         "PODIUM_EXTENDER_FILTER": str(is_counting).lower(),
         "PODIUM_EXTENDER_BIND": str(is_counting).lower(),
-        # Tables are prepared of the pods that came so far, which are few at first.
-        "PODIUM_EXTENDER_PREPARE_INTERVAL_S": "1",
     }
 
 
@@ -394,7 +392,8 @@ def predicted(plan: TryPlan, policy: Policy) -> Tally:
         trace = load_trace(str(file))
     assert trace.cluster is not None
     assert trace.workload is not None
-    protocol, setup = Rounds(max_rounds=1), Setup(ranks="listed", ties="profile")
+    protocol = Rounds(max_rounds=1)
+    setup = Setup(ranks="listed", demand="seen", ties="profile")
     result = simulate(trace.cluster, trace.workload, policy, protocol, setup)
     names = (name.rpartition("/")[2] for name in result.plan.arrivals.names)
     is_placed = dict(zip(names, result.is_placed.tolist(), strict=True))

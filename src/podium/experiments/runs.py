@@ -204,6 +204,7 @@ def _case_inputs(
     found |= {name: getattr(chosen, name) for name in ("hold_limit", "max_holds")}
     if chosen.preemption:
         found["preemption"] = True
+    found |= {name: summary[name] for name in ("demand", "ties") if name in summary}
     if summary["protocol"] == "rounds":
         found["max_rounds"] = chosen.max_rounds
     found |= {name: getattr(chosen, name) for name in DUMP_KEYS if getattr(chosen, name)}

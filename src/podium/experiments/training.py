@@ -129,12 +129,14 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
 
 
 def read_as(settings: Settings, case: Case) -> Case:
-    """Says how a dump is meant, in words that the processes of a search read as well."""
+    """Says how a dump is meant and run, in words that the processes of a search read as well."""
     options = load_options(settings)
     topology = ",".join(options.topology)
+    chosen: Any = settings.simulate
     return replace(
-        case, state=options.state or "", duration=options.duration or "", topology=topology
-    )
+        case, state=options.state or "", duration=options.duration or "", topology=topology,
+        demand=chosen.demand or "", ties=chosen.ties or "",
+    )  # fmt: skip
 
 
 def _sources(settings: Settings, request: CasesRequest) -> tuple[tuple[str, ...], str]:

@@ -34,6 +34,17 @@ Origin = Literal["written", "tuned", "found", "trained", "file"]
 terms that a search added and that beat the tuned formula; trained; or a file that does not say."""
 
 
+@dataclass(frozen=True, slots=True)
+class FixedTable:
+    """Is a `prepare` that gives the same numbers whatever pods come."""
+
+    values: Any
+
+    def __call__(self, _shapes: Shapes) -> Any:
+        """Gives the numbers."""
+        return self.values
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PairPolicy:
     """Scores a pod on a node as a pure function of the two records."""
@@ -95,6 +106,11 @@ class PairPolicy:
     def takes_table(self) -> bool:
         """Returns whether the policy reads what `prepare` returned."""
         return "table" in self.form
+
+    @property
+    def reads_demand(self) -> bool:
+        """Returns whether scores depend on the pods that come."""
+        return self.takes_table and not isinstance(self.prepare, FixedTable)
 
     def table(self, shapes: Shapes) -> npt.NDArray[np.float64]:
         """Runs `prepare` and freezes what it returns."""
@@ -227,14 +243,22 @@ class ClusterPolicy:
             gpu_choice=_setting(names, "GPU_CHOICE", ("best", "worst", "random"), source.path),
         )
 
+    @property
+    def reads_demand(self) -> bool:
+        """Returns whether its choosers want to hear of the pods that come."""
+        return hasattr(self.start, "refresh")
+
     def session(
         self,
-        shapes: Shapes | None = None,  # noqa: ARG002 - both kinds are opened alike
+        shapes: Shapes | None = None,
         *,
         seed: int = 0,
     ) -> ClusterSession:
         """Opens a session with one chooser, which remembers from call to call."""
-        return ClusterSession(self, self.chooser(seed))
+        session = ClusterSession(self, self.chooser(seed))
+        if shapes is not None and len(shapes):
+            session.refresh(shapes)
+        return session
 
     def chooser(self, seed: int) -> Chooser:
         """Creates the chooser of one run; a class that cannot be created is the policy's error."""

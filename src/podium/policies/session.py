@@ -112,6 +112,11 @@ class NodeScores:
     gpu_slots: Slots  # (num_nodes,) the GPU for a part of one; -1 where the policy names none
 
 
+def is_same_table(one: Scores, other: Scores) -> bool:
+    """Tells whether two tables are equal to the bit, so that scores stay what they are."""
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
 class PairSession:
     """Scores by a pair policy: compiled where it compiles, in plain Python otherwise."""
 
@@ -197,7 +202,7 @@ class ClusterSession:
         """Passes recent pods to a chooser that has a `refresh`."""
         if hasattr(self._chooser, "refresh"):
             with self._turn:
-                self._chooser.refresh(shapes)
+                refresh_chooser(self._policy, self._chooser, shapes)
 
     def scores(self, pod: np.void | Pod, nodes: Nodes) -> NodeScores:
         """Scores a pod on every node; where the chooser only chooses, its choice gets 1.
@@ -234,6 +239,16 @@ class ClusterSession:
         scores = np.zeros(len(nodes))
         scores[int(choice)] = 1.0
         return scores
+
+
+def refresh_chooser(policy: Named, chooser: Any, shapes: Shapes) -> None:
+    """Passes recent pods to a chooser; one that fails is the policy's error."""
+    try:
+        chooser.refresh(shapes)
+    except PolicyError:
+        raise
+    except Exception as error:
+        raise _failure(policy, error, "refresh(shapes)") from error
 
 
 def is_feasible(choice: float, feasible: npt.NDArray[np.bool_]) -> bool:

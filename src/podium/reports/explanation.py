@@ -13,6 +13,7 @@ from podium.errors import UnknownName, UsageError
 from podium.model import Workload
 from podium.model.shares import IMPOSSIBLE
 from podium.policies import HOLD, PairPolicy
+from podium.sim.execution import table_at
 from podium.sim.feasible import Moment, moment_at
 from podium.sim.filters import filters_of
 from podium.sim.gangs import LEVELS
@@ -178,7 +179,7 @@ def _pair_scores(
     result: Result, policy: PairPolicy, pod: int, nodes: npt.NDArray[Any]
 ) -> npt.NDArray[np.float64]:
     """Scores a pod on all nodes, as what it is on the GPUs of each."""
-    arrivals, table = result.plan.arrivals, policy.table(result.plan.trace.shapes())
+    arrivals, table = result.plan.arrivals, table_at(result.plan, _changes_before(result, pod))
     found = np.full(len(nodes), HOLD)
     shares = _shares(arrivals, pod, nodes)
     for count, milli in np.unique(shares, axis=0).tolist():

@@ -30,6 +30,7 @@ def summarise(result: Result) -> dict[str, Any]:
         "cluster": plan.cluster.name,
         "protocol": plan.protocol.name,
         "seed": plan.seed,
+        **_knowledge(result),
         **_intensity(result),
         "nodes": len(plan.cluster),
         "gpus": plan.cluster.gpu_total,
@@ -55,6 +56,14 @@ def hold_note(policy: Policy, summaries: Sequence[dict[str, Any]]) -> str:
     """Notes how often a policy that never names HOLD held pods, if it did."""
     held, decisions = (sum(each[name] for each in summaries) for name in ("holds", "decisions"))
     return unnamed_hold(held, decisions, is_named=policy.may_hold)
+
+
+def _knowledge(result: Result) -> dict[str, Any]:
+    """Says what a table was prepared from, and who won ties where not the first in order."""
+    plan = result.plan
+    has_table = plan.policy.reads_demand or plan.demand != "trace"
+    told = {"demand": plan.demand} if has_table else {}
+    return told | ({"ties": plan.ties} if plan.ties != "order" else {})
 
 
 def _intensity(result: Result) -> dict[str, Any]:

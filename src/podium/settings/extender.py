@@ -54,9 +54,6 @@ class Extender:
         default=2000,
         metadata=about("recent pods from which a policy prepares its table", at_least=1),
     )
-    prepare_interval_s: float = field(
-        default=60.0, metadata=about("seconds between preparations of the table", above=0)
-    )
     max_state_age_s: float = field(
         default=180.0,
         metadata=about(

@@ -57,6 +57,23 @@ class Simulate:
         default=False,
         metadata=about("pods that fit nowhere evict pods of lower priority (replay, rounds)"),
     )
+    demand: str | None = field(
+        default=None,
+        metadata=about(
+            "pods that a policy prepares its table from: all of the trace, those seen so far, or "
+            "those after a day of such pods; unset: seen for a dump or a recording, else trace",
+            choices=("trace", "seen", "warm"),
+        ),
+    )
+    ties: str | None = field(
+        default=None,
+        metadata=about(
+            "which of the nodes that score alike wins: the first in order, or the one that "
+            "kube-scheduler takes with the profile of Podium's chart; unset: profile for a dump or "
+            "a recording, else order",
+            choices=("order", "profile"),
+        ),
+    )
     state: str | None = field(
         default=None,
         metadata=about(

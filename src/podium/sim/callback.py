@@ -25,7 +25,7 @@ class PairCallback:
         self, policy: PairPolicy, nodes: npt.NDArray[Any], shapes: npt.NDArray[Any], table: Any
     ) -> None:
         self.error: BaseException | None = None
-        self._table = table
+        self.table = table
         self._nodes_at = nodes.ctypes.data
         self._bytes = nodes.view(np.uint8).data
         self._node = struct.Struct(f"<{nodes.dtype.itemsize // 4}i")
@@ -40,7 +40,7 @@ class PairCallback:
         try:
             values = self._node.unpack_from(self._bytes, node - self._nodes_at)
             view = Node._make((*values[:8], values[8:]))
-            score = self._call(self._pods[pod], view, gpu, self._table)
+            score = self._call(self._pods[pod], view, gpu, self.table)
             return score if type(score) is float else number_of(score)
         except BaseException as error:  # noqa: BLE001 - ctypes cannot carry it; the engine raises it
             self.error = error
@@ -83,7 +83,7 @@ class ClusterCallback:
     ) -> None:  # fmt: skip
         self.error: BaseException | None = None
         self.choice: object = None
-        self._chooser: Any = chooser
+        self.chooser: Any = chooser
         self._situations = situations
         self._choose: Callable[..., float] = chooser.choose
         self._nodes = _read_only(nodes)
@@ -94,7 +94,7 @@ class ClusterCallback:
         """Gives the index of the chosen node, HOLD, or NaN when the chooser raised."""
         try:
             if self._situations is not None:
-                self._chooser.observe(self._situations.now(self._chooser.look_ahead))
+                self.chooser.observe(self._situations.now(self.chooser.look_ahead))
             choice = self._choose(self._pods[shape], self._nodes, self._feasible)
             self.choice = choice
             return HOLD if choice == HOLD else float(choice)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from podium.errors import UsageError
 from podium.model import Cluster, Workload
 from podium.policies import ClusterPolicy, PairPolicy, Policy, load
+from podium.policies.demand import Demand
 from podium.sim.bound import bind_first, is_bound
 from podium.sim.gangs import gangs_of
 from podium.sim.orders import Order, check_order, inflate, shuffled_rank
@@ -32,10 +33,20 @@ class Setup:
     tier: Tier = "auto"
     ranks: Ranks = "shuffled"  # the order of nodes: a seeded shuffle, or as listed
     ties: Ties = "order"
+    demand: Demand = "trace"  # from which pods a policy's table is prepared
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 2**63:
             raise UsageError(f"seed is {self.seed}", hint="a whole number from 0 is expected")
+
+
+def usual_setup(*, is_of_cluster: bool, demand: str | None, ties: str | None) -> dict[str, Any]:
+    """Gives demand and ties of a setup; those that nobody chose are as the pods suggest.
+
+    What is said of a cluster is to hold there; published experiments know the whole trace.
+    """
+    usual = ("seen", "profile") if is_of_cluster else ("trace", "order")
+    return {"demand": demand or usual[0], "ties": ties or usual[1]}
 
 
 def simulate(
@@ -78,6 +89,7 @@ def make_plan(
         preparation=preparation,
         bound=bound,
         gangs=gangs_of(cluster, arrivals, numbers, bound),
+        demand=setup.demand if policy.reads_demand else "trace",
     )
 
 

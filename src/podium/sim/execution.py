@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from dataclasses import dataclass, replace
-from types import FrameType
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,24 +12,22 @@ import numpy.typing as npt
 
 from podium.errors import PodiumError, PolicyError
 from podium.model.state import occupied
-from podium.policies import ClusterPolicy, PairPolicy, load
-from podium.policies.abi import Native, python_callback
+from podium.policies import ClusterPolicy, PairPolicy
 from podium.policies.source import NoNumber
 from podium.sim.bound import placed_records
-from podium.sim.callback import ClusterCallback, PairCallback
+from podium.sim.callback import ClusterCallback
 from podium.sim.interrupt import deferred_interrupt, insistent, unbroken
 from podium.sim.kernel import core
 from podium.sim.kernel.offers import PLACED
-from podium.sim.plan import TIE_POLICY, Plan
+from podium.sim.native_call import NativeCall, Table
+from podium.sim.plan import Plan
 from podium.sim.protocols import Replay, Rounds
 from podium.sim.result import Result
 from podium.sim.shapes import core_shapes
-from podium.sim.situation import Situations
 from podium.sim.state import (
     State,
     build_state,
     connect_memo,
-    connect_policy,
     connect_ranking,
     gpu_slots,
 )
@@ -40,18 +37,8 @@ if TYPE_CHECKING:
     from podium.sim.preemption import Preemption
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NativeCall:
-    """Is what the core calls: an address, its table, and the Python behind it, if any."""
-
-    native: Native
-    table: npt.NDArray[np.float64]
-    callback: PairCallback | ClusterCallback | None = None
-
-    def stop(self, frame: FrameType | None) -> None:
-        """Makes a policy in plain Python end the run; machine code ends by itself."""
-        if self.callback is not None:
-            self.callback.stop(frame)
+Core = Callable[[Any], int]
+"""Runs the record of a run; gives 0, or why it stopped."""
 
 
 class Execution:
@@ -60,6 +47,7 @@ class Execution:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._state: State | None = None
+        self.tables: list[tuple[int, Table]] = []  # prepared in the run, after so many changes
 
     @property
     def arrived(self) -> int:
@@ -82,13 +70,12 @@ class Execution:
         _compile(plan, table)
         began = time.perf_counter()
         state = build_state(plan)
-        call = _native_call(plan, state, table)
-        tie_address = _tie_address(plan)
-        connect_policy(state, plan.policy, call.native.address, call.table, plan.seed, tie_address)
+        call = NativeCall(plan, state, table)
+        self.tables = call.tables
         connect_memo(state, has_memo=plan.tier == "python")
         connect_ranking(state, is_cached=_is_cached(plan))
         self._state = state
-        preemption = _preemption(plan, state)
+        preemption, play = _preemption(plan, state), _preparing(plan, state, call, play)
         with deferred_interrupt(call.stop):
             seen = state.seen_by(plan.variant)
             status = preemption.play(play) if preemption else play(seen)
@@ -105,6 +92,19 @@ def execute(plan: Plan) -> Result:
     return Execution(plan).run()
 
 
+def table_at(plan: Plan, changes: int) -> Table:
+    """Gives the table by which a pair policy decides after so many changes of a run.
+
+    Where tables are prepared as pods come, the run is made once more to know them.
+    """
+    table = _table(plan)
+    if plan.demand != "trace":
+        again = Execution(plan)
+        again.run()
+        table = next((each for after, each in reversed(again.tables) if after <= changes), table)
+    return table
+
+
 def _preemption(plan: Plan, state: State) -> Preemption | None:
     # Imported where it is used: a run without it needs none of it.
     if not plan.protocol.preemption:
@@ -114,48 +114,26 @@ def _preemption(plan: Plan, state: State) -> Preemption | None:
     return Preemption(plan, state)
 
 
-def _table(plan: Plan) -> npt.NDArray[np.float64]:
+def _preparing(plan: Plan, state: State, call: NativeCall, play: Core) -> Core:
+    """Gives a core that has the table prepared anew as pods come, where the run goes by them."""
+    if plan.demand == "trace":
+        return play
+    from podium.sim.window import Window
+
+    return Window(plan, state, call.prepare).around(play)
+
+
+def _table(plan: Plan) -> Table:
     if isinstance(plan.policy, ClusterPolicy):
         return np.zeros(1)
     return plan.preparation.take(plan.policy, plan.trace)
 
 
-def _compile(plan: Plan, table: npt.NDArray[np.float64]) -> None:
+def _compile(plan: Plan, table: Table) -> None:
     # Before the clock starts: it is done once, however many runs follow.
     if isinstance(plan.policy, PairPolicy) and plan.tier != "python":
         with unbroken():
             plan.policy.native(table.ndim, gpu_slots(plan.cluster))
-
-
-def _tie_address(plan: Plan) -> int:
-    """Gives what settles ties, 0 where the order of the nodes or the policy's own rule does."""
-    policy = plan.policy
-    if plan.ties == "order" or not isinstance(policy, PairPolicy) or policy.ties == "random":
-        return 0
-    address: int = _tie_policy().native(1, gpu_slots(plan.cluster)).address
-    return address
-
-
-@functools.cache
-def _tie_policy() -> PairPolicy:
-    """Loads it once: its machine code must outlive every run that calls it."""
-    policy = load(TIE_POLICY)
-    assert isinstance(policy, PairPolicy)
-    return policy
-
-
-def _native_call(plan: Plan, state: State, table: npt.NDArray[np.float64]) -> NativeCall:
-    nodes, shapes = state.arrays["nodes"], state.arrays["shapes"]
-    policy = plan.policy
-    if isinstance(policy, ClusterPolicy):
-        chooser = policy.chooser(plan.seed)
-        situations = Situations(state) if hasattr(chooser, "observe") else None
-        asked = ClusterCallback(chooser, nodes, shapes, state.arrays["feasible"], situations)
-        return NativeCall(python_callback(asked), table, asked)
-    if plan.tier == "python":
-        scorer = PairCallback(policy, nodes, shapes, table)
-        return NativeCall(python_callback(scorer), table, scorer)
-    return NativeCall(policy.native(table.ndim, gpu_slots(plan.cluster)), table)
 
 
 def _is_cached(plan: Plan) -> bool:

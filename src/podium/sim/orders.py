@@ -18,7 +18,7 @@ from podium.model import Cluster, Workload
 from podium.model.workload import gpu_demand
 from podium.sim.bound import is_bound
 
-RANK_STREAM, ORDER_STREAM = 1, 2
+RANK_STREAM, ORDER_STREAM, DEMAND_STREAM = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)

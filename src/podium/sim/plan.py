@@ -11,6 +11,7 @@ import numpy.typing as npt
 from podium.files.excerpt import escaped
 from podium.model import Cluster, Workload
 from podium.policies import Policy
+from podium.policies.demand import Demand
 from podium.sim.bound import NOBODY_BOUND, Bound
 from podium.sim.gangs import Gangs
 from podium.sim.kernel import Variant
@@ -42,6 +43,7 @@ class Plan:
     preparation: Preparation = field(default_factory=Preparation, repr=False)
     bound: Bound = NOBODY_BOUND  # where the first pods are when the run begins
     gangs: Gangs = field(kw_only=True, repr=False)
+    demand: Demand = "trace"  # from which pods a policy's table is prepared
 
     @property
     def is_plain(self) -> bool:

@@ -30,11 +30,12 @@ from podium.model import Cluster, Workload
 from podium.model.records import POD, node_dtype
 from podium.model.workload import TypicalPods
 from podium.policies import Policy
+from podium.policies.demand import Demand
 from podium.sim.bound import Bound, bind_first, is_bound
 from podium.sim.gangs import gangs_of, no_gangs
 from podium.sim.history import Evictions
 from podium.sim.orders import Order
-from podium.sim.plan import Plan
+from podium.sim.plan import Plan, Ties
 from podium.sim.protocols import Holding, Inflation, Protocol, Replay, Rounds
 from podium.sim.recount import recount
 from podium.sim.result import Result
@@ -236,7 +237,7 @@ _OF_WORKLOAD = (
 )
 _KEYS = {
     "": "format version digest decisions wall_s seed tier protocol policy cluster trace arrivals "
-    "arrays has_gang_order",
+    "arrays has_gang_order demand ties",
     "protocol": "name amount holding has_order preemption",
     "policy": "name kind origin summary may_hold notes text_digest",
     "cluster": f"name names gpu_models racks labels gpu_slots {CLUSTER_KEYS}",
@@ -257,6 +258,8 @@ def _header_of(result: Result) -> dict[str, Any]:
         "arrivals": None if plan.arrivals is plan.trace
         else _workload_of(plan.arrivals, plan.protocol),
         **({"has_gang_order": True} if plan.gangs.is_any else {}),
+        **({"demand": plan.demand} if plan.demand != "trace" else {}),
+        **({"ties": plan.ties} if plan.ties != "order" else {}),
     }  # fmt: skip
 
 
@@ -361,6 +364,8 @@ def _plan(
         protocol=_protocol(header["protocol"], arrays),
         seed=_count(header["seed"]),
         tier=_one_of(header["tier"], get_args(Tier)),
+        demand=_one_of(header.get("demand", "trace"), get_args(Demand)),
+        ties=_one_of(header.get("ties", "order"), get_args(Ties)),
         bound=bound,
         gangs=gangs_of(cluster, arrivals, arrays["gang order"], bound)
         if "gang order" in arrays

@@ -283,11 +283,8 @@ def connect_policy(
 ) -> None:  # fmt: skip
     """Says how the policy is called, and the one that settles its ties, if any."""
     pair = None if isinstance(policy, ClusterPolicy) else policy
+    connect_table(state, address, table)
     numbers = {
-        "policy": address,
-        "table": table.ctypes.data,
-        "rows": len(table),
-        "columns": table.shape[1] if table.ndim == 2 else 1,
         "takes_gpu": pair is not None and pair.takes_gpu,
         "is_cluster": pair is None,
         "tie_policy": tie_address,
@@ -295,6 +292,21 @@ def connect_policy(
         "gpu_choice": _CHOICES[policy.gpu_choice],
     }
     connect(state, {"random_state": np.array([seed], np.uint64)}, numbers)
+
+
+def connect_table(state: State, address: int, table: npt.NDArray[np.float64]) -> None:
+    """Says where the policy is, and its table, which the caller keeps."""
+    columns = table.shape[1] if table.ndim == 2 else 1
+    place = {"table": table.ctypes.data, "rows": len(table), "columns": columns}
+    connect(state, {}, {"policy": address, **place})
+
+
+def forget_scores(state: State) -> None:
+    """Forgets what the policy said so far: rows of scores, and scores by exact state."""
+    for name in ("seen", "kind_shape"):
+        state.arrays[name][:] = -1
+    state.arrays["keys"][:] = 0
+    connect(state, {}, {"used_keys": 0})
 
 
 def connect_memo(state: State, *, has_memo: bool) -> None:

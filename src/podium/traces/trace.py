@@ -29,3 +29,9 @@ class Trace:
     notes: tuple[str, ...] = ()  # rows left out, settings not honoured
     left_out: Mapping[str, int] = field(default_factory=dict)  # pods of a dump, by what they are
     gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each
+
+    @property
+    def is_of_cluster(self) -> bool:
+        """Tells whether the pods are those of a Kubernetes cluster, of no published experiment."""
+        has_names = self.workload is not None and bool(self.workload.namespaces)
+        return has_names and self.experiment is None

@@ -281,3 +281,14 @@ def test_a_perturbed_cluster_keeps_what_belongs_to_each_node():
     assert len(other.taints) == 18
     for name, (taint,) in zip(other.names, other.taints, strict=True):
         assert taint.key == name.replace("node", "key")
+
+
+def test_demand_and_ties_are_part_of_a_case_that_says_them():
+    case = Case(nodes=4, pods=20, demand="seen", ties="profile")
+    plan = case.plan(load("fgd"))
+    assert (plan.demand, plan.ties) == ("seen", "profile")
+    training = TrainingSet((case,))
+    assert TrainingSet.from_object(json.loads(json.dumps(training.as_object()))) == training
+    usual = Case(nodes=4, pods=20)
+    assert "demand" not in TrainingSet((usual,)).as_object()["cases"][0]
+    assert usual.plan(load("fgd")).demand == "trace"

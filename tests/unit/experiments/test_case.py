@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -6,6 +7,7 @@ from podium.errors import PolicyError, UnknownName, UsageError
 from podium.experiments.case import Inputs, load_case, named_policy
 from podium.settings import load_settings
 from podium.sim import Inflation, Replay, Rounds
+from support.kubelike import gpu_node, gpu_pod
 from support.small_trace import write_orders, write_simon_config
 
 pytestmark = pytest.mark.usefixtures("small_trace")
@@ -122,3 +124,34 @@ def test_a_policy_file_that_cannot_run_is_told_with_advice():
         "broken.py, line 1",
         "correct the file, or name another one",
     )
+
+
+def write_dump():
+    """Writes the dump of a cluster with one node and two pods."""
+    objects = [gpu_node("a"), gpu_pod("p"), gpu_pod("q")]
+    Path("dump.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}))
+    return {"trace": "dump.json", "protocol": "rounds"}
+
+
+def test_a_published_trace_is_known_in_advance_and_ties_go_by_order():
+    for flags in (FILES, {"trace": "openb:16"}):
+        setup = case_of(**flags).setup
+        assert (setup.demand, setup.ties) == ("trace", "order")
+
+
+def test_a_published_experiment_stays_as_it_is_where_it_is_written_for_kubernetes():
+    write_simon_config(Path.cwd())
+    setup = case_of(cluster="config.yaml").setup
+    assert (setup.demand, setup.ties) == ("trace", "order")
+
+
+def test_a_cluster_knows_the_pods_that_came_and_packs():
+    setup = case_of(**write_dump()).setup
+    assert (setup.demand, setup.ties) == ("seen", "profile")
+
+
+def test_who_chooses_demand_and_ties_gets_them():
+    setup = case_of(**write_dump(), demand="warm", ties="order").setup
+    assert (setup.demand, setup.ties) == ("warm", "order")
+    setup = case_of(**FILES, demand="seen", ties="profile").setup
+    assert (setup.demand, setup.ties) == ("seen", "profile")

@@ -293,3 +293,15 @@ def test_a_pod_that_was_not_drawn_is_told_from_an_unknown_one():
     with pytest.raises(UsageError, match='"left" is in the trace, but was not drawn') as caught:
         explain(result, "left")
     assert "--seed" in caught.value.hint
+
+
+def test_a_pod_is_explained_by_the_table_of_its_time():
+    random = np.random.default_rng(6)
+    cluster, workload = random_cluster(40, random), random_workload(200, random)
+    setup = Setup(seed=1000, demand="seen")
+    result = simulate(cluster, workload, "fgd", Rounds(), setup)
+    known = simulate(cluster, workload, "fgd", Rounds(), replace(setup, demand="trace"))
+    assert result.digest != known.digest
+    for pod in np.flatnonzero(result.node >= 0).tolist()[::9]:
+        found = explain(result, result.plan.arrivals.names[pod])
+        assert found.candidates[0].score == max(each.score for each in found.candidates)

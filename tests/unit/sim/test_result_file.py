@@ -382,3 +382,14 @@ def test_names_are_shown_without_their_control_characters():
     for each in (result, result.plan, cluster, workload):
         assert repr(each).isprintable()
         assert "a\\x1b[2J\\nb\\x9b\\u202e" in repr(each)
+
+
+def test_a_result_says_what_its_policy_knew_and_who_won_ties(tmp_path):
+    setup = Setup(demand="warm", ties="profile")
+    result = simulate(CLUSTER, WORKLOAD, "fgd", Rounds(3), setup)
+    result.save(tmp_path / "run.podium")
+    found = Result.load(tmp_path / "run.podium")
+    assert (found.plan.demand, found.plan.ties) == ("warm", "profile")
+    told = summarise(found)
+    assert (told["demand"], told["ties"]) == ("warm", "profile")
+    assert "demand" not in summarise(simulate(CLUSTER, WORKLOAD, "first-fit", Rounds(3), setup))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from podium.cli.case_options import DemandName, TieRule
 from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
 from podium.experiments.search_plan import MeansRequest
 from podium.experiments.training import TRACE_SEEDS, CasesRequest, fitness_of
@@ -278,10 +279,13 @@ class CasesOptions:
     state: State = None
     duration: Duration = None
     topology: Topology = None
+    demand: DemandName = None
+    ties: TieRule = None
 
     def settings(self) -> dict[str, Any]:
         """Returns the options that are settings, by path."""
-        return DumpOptions(self.state, self.duration, self.topology).settings()
+        dump = DumpOptions(self.state, self.duration, self.topology).settings()
+        return {**dump, "simulate.demand": self.demand, "simulate.ties": self.ties}
 
     def request(self) -> CasesRequest:
         """Describes the training cases."""

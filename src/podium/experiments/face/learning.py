@@ -98,6 +98,8 @@ def search(  # noqa: PLR0913 - the options of the command
     state: Literal["now", "empty"] | None = None,
     duration: str | float | None = None,
     topology: str | Sequence[str] | None = None,
+    demand: Literal["trace", "seen", "warm"] | None = None,
+    ties: Literal["order", "profile"] | None = None,
     generator: str = "genetic",
     start: Literal["seeds", "random"] = "seeds",
     may_hold: bool = False,
@@ -128,6 +130,8 @@ def search(  # noqa: PLR0913 - the options of the command
         state: as for `simulate`.
         duration: as for `simulate`.
         topology: as for `simulate`.
+        demand: as for `simulate`.
+        ties: as for `simulate`.
         generator: who writes candidates: genetic or random; llm where the settings name models.
         start: begins with formulas of people, or with nothing.
         may_hold: lets candidates hold pods back.
@@ -146,7 +150,8 @@ def search(  # noqa: PLR0913 - the options of the command
         may_hold=may_hold,
     )  # fmt: skip
     means = search_plan.MeansRequest(arguments.whole_or_none("workers", workers, 0))
-    entry = searching.Entry(settings_with_dump(state, duration, topology), _name(keep))
+    settings = settings_with_dump(state, duration, topology, demand=demand, ties=ties)
+    entry = searching.Entry(settings, _name(keep))
     with (
         _fitness(cases.fitness, objective, is_kept=keep is not None) as rule,
         _references(entry.settings, trace, is_kept=keep is not None) as traces,

@@ -88,9 +88,11 @@ def dump_flags(state: object, duration: object, topology: object) -> dict[str, A
     return {"state": state, "duration": duration, "topology": topology}
 
 
-def settings_with_dump(state: object, duration: object, topology: object) -> Settings:
-    """Loads the settings with what says how a dump is meant."""
-    flags = dump_flags(state, duration, topology)
+def settings_with_dump(
+    state: object, duration: object, topology: object, **others: object
+) -> Settings:
+    """Loads the settings with what says how a dump is meant, and other flags of a simulation."""
+    flags = dump_flags(state, duration, topology) | others
     return load_settings({f"simulate.{name}": value for name, value in flags.items()})
 
 

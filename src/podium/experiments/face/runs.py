@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from podium.errors import UsageError
 from podium.experiments import arguments
@@ -47,6 +47,8 @@ def simulate(  # noqa: PLR0913 - the options of the command
     load: float | None = None,
     ratio: float | None = None,
     preemption: bool | None = None,
+    demand: Literal["trace", "seen", "warm"] | None = None,
+    ties: Literal["order", "profile"] | None = None,
     orders: str | Path | None = None,
     nodes: int | None = None,
     pods: int | None = None,
@@ -70,10 +72,14 @@ def simulate(  # noqa: PLR0913 - the options of the command
         load: divides the time between arrivals (replay).
         ratio: GPU demand over capacity (inflation).
         preemption: lets pods that fit nowhere evict pods of lower priority (replay, rounds).
+        demand: pods that a policy prepares its table from: all of the trace, those seen so far,
+            or those after a day of such pods.
+        ties: who wins among nodes that score alike: the first in order, or the one that
+            kube-scheduler takes with the profile of Podium's chart.
         orders: a file of arrival orders and node ranks (inflation).
         nodes: number of nodes of a generated cluster.
         pods: number of pods of a generated trace.
-        node_order: who wins ties.
+        node_order: the order of nodes: a seeded shuffle, or as listed.
         state: how the dump of a cluster begins: "now" leaves pods where they run.
         duration: run time of the pods of a dump: "2h", "exponential:1h", or seconds.
         topology: "aws" or another preset, or the label keys of rack, block and zone.
@@ -81,8 +87,9 @@ def simulate(  # noqa: PLR0913 - the options of the command
         listener: hears of progress and can cancel.
     """
     hears = arguments.listener_or_warner(listener)
-    flags = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
-    flags |= {"preemption": preemption, **dump_flags(state, duration, topology)}
+    flags: dict[str, Any] = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
+    flags |= {"preemption": preemption, "demand": demand, "ties": ties}
+    flags |= dump_flags(state, duration, topology)
     inputs = inputs_of(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = case_of(flags, inputs, trace, cluster)
     return simulate_case(settings, inputs, as_policy(policy), hears).result
@@ -146,6 +153,8 @@ def compare(  # noqa: PLR0913 - the options of the command
     load: float | None = None,
     ratio: float | None = None,
     preemption: bool | None = None,
+    demand: Literal["trace", "seen", "warm"] | None = None,
+    ties: Literal["order", "profile"] | None = None,
     orders: str | Path | None = None,
     nodes: int | None = None,
     pods: int | None = None,
@@ -171,6 +180,8 @@ def compare(  # noqa: PLR0913 - the options of the command
         load: as for `simulate`.
         ratio: as for `simulate`.
         preemption: as for `simulate`.
+        demand: as for `simulate`.
+        ties: as for `simulate`.
         orders: as for `simulate`.
         nodes: as for `simulate`.
         pods: as for `simulate`.
@@ -185,8 +196,9 @@ def compare(  # noqa: PLR0913 - the options of the command
     hears, threads = arguments.listener_or_warner(listener), arguments.whole("jobs", jobs, 0)
     if metric is not None:
         arguments.text("metric", metric, "name one, such as gpu_allocation")
-    flags = {"protocol": protocol, "load": load, "ratio": ratio}
-    flags |= {"preemption": preemption, **dump_flags(state, duration, topology)}
+    flags: dict[str, Any] = {"protocol": protocol, "load": load, "ratio": ratio}
+    flags |= {"preemption": preemption, "demand": demand, "ties": ties}
+    flags |= dump_flags(state, duration, topology)
     inputs = inputs_of(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
     settings, inputs = case_of(flags, inputs, trace, cluster)
     request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, threads)

@@ -93,12 +93,14 @@ def _filled(exact: Array) -> Array:
     """Expects how much of each free part is filled by share pods that come at random and fit."""
     asked = np.flatnonzero(exact)
     asked = asked[asked > 0]
-    filled = np.zeros(PARTS)
-    for milli in range(1, PARTS):
-        fitting = asked[: np.searchsorted(asked, milli, "right")]
-        if len(fitting):
-            chances = exact[fitting]
-            filled[milli] = chances @ (fitting + filled[milli - fitting]) / chances.sum()
+    chances, filled = exact[asked], np.zeros(PARTS)
+    # So many of the sizes fit into a part, and so likely are they together.
+    fitting = np.searchsorted(asked, np.arange(PARTS), "right").tolist()
+    total = [float(chances[:count].sum()) for count in range(len(asked) + 1)]
+    for milli in range(int(asked[0]) if len(asked) else PARTS, PARTS):
+        count = fitting[milli]
+        sizes = asked[:count]
+        filled[milli] = chances[:count] @ (sizes + filled[milli - sizes]) / total[count]
     return filled
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from podium.errors import PodiumError
 from podium.policies import PairPolicy
+from podium.policies.policy import FixedTable
 from podium.policies.source import Source
 from podium.search.candidate.constants import declared_call, number_of
 
@@ -41,7 +42,7 @@ class Parted:
 
     def with_values(self, policy: PairPolicy) -> PairPolicy:
         """Gives a policy of the program these constants; its machine code stays the same."""
-        return replace(policy, prepare=lambda _shapes: self.values) if self.values else policy
+        return replace(policy, prepare=FixedTable(self.values)) if self.values else policy
 
 
 @dataclass(frozen=True, slots=True)

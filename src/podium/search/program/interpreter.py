@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError
 from podium.policies import PairPolicy
-from podium.policies.policy import from_trusted_function
+from podium.policies.policy import FixedTable, from_trusted_function
 from podium.search.program import interpreter as do
 from podium.search.program.expression import HOLD, REDUCTIONS, Expression
 from podium.search.program.program import Block, Function, Program, Term, roots
@@ -216,7 +216,7 @@ def interpreted(program: Program, name: str = "bred") -> PairPolicy:
     engine = _engine_by_gpu() if program.takes_gpu else _engine()
     may_hold = any(root == HOLD for root in roots(program.block))
     settings: dict[str, Any] = {key.lower(): value for key, value in program.settings}
-    return replace(engine, name=name, prepare=lambda _shapes: code, may_hold=may_hold, **settings)
+    return replace(engine, name=name, prepare=FixedTable(code), may_hold=may_hold, **settings)
 
 
 @functools.cache

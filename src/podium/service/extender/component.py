@@ -30,9 +30,8 @@ from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Prioritizer
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.verbs import Memory, Verbs
-from podium.service.extender.window import RecentPods
+from podium.service.extender.window import LiveWindow
 from podium.service.extender.wire import BindingArgs
-from podium.service.http.logs import KIND
 from podium.service.http.problem import Problem
 from podium.service.http.replies import ErrorReply
 from podium.settings import Settings
@@ -95,11 +94,10 @@ class Extender(Component):
         self.state = LiveState(keys)
         self.assumed = AssumedPods(own.assume_s, time.monotonic)
         self._metrics = ExtenderMetrics()
-        self._memory = Memory(History(own.recent_pods), RecentPods(own.window_pods))
+        self._memory = Memory(History(own.recent_pods), LiveWindow(own.window_pods))
         self.verbs = Verbs(own, self._metrics, self._memory, log, _later)
         self._running = AsyncExitStack()
         self._following: Following | None = None
-        self._policies: list[Policy] = []
 
     @property
     def failure(self) -> Exception | None:
@@ -158,7 +156,7 @@ class Extender(Component):
         need_extra()
         own = self._settings.extender
         names = [own.policy, *(name.strip() for name in own.shadow.split(",") if name.strip())]
-        self._policies = [
+        policies = [
             await asyncio.to_thread(named_policy, name, "extender.policy, extender.shadow")
             for name in names
         ]
@@ -171,9 +169,7 @@ class Extender(Component):
         if own.events:
             self._write_events(following)
         self._recall()
-        await self._prepare()
-        preparing = asyncio.create_task(self._prepare_again())
-        self._running.push_async_callback(_cancel, preparing)
+        await self._prepare(policies)
         return {"policy": own.policy, "nodes": len(self.state.index), "pods": len(self.state.pods)}
 
     def _write_events(self, following: Following) -> None:
@@ -203,44 +199,20 @@ class Extender(Component):
         return Readiness(details={"policy": self._settings.extender.policy})
 
     def _recall(self) -> None:
-        """Takes the pods that are there for the recent ones."""
-        for pod in self.state.pods.values():
+        """Takes the pods that run for the recent ones; those that wait will be asked about."""
+        for pod in [each for each in self.state.pods.values() if each.node]:
             request = self.state.request_of(pod)
             if not isinstance(request, Unreadable):
                 self._memory.recent.add(request)
 
-    async def _prepare(self) -> None:
-        """Prepares the tables of all policies from recent pods, beside the answers."""
+    async def _prepare(self, policies: list[Policy]) -> None:
+        """Prepares the first tables of all policies, and scores the commonest pods."""
         shapes = self._memory.recent.shapes(self.state.gpu_kinds)
         nodes = self.state.nodes.copy()
-        own = self.verbs.prioritizer
-        known = [] if own is None else [own.scorer, *self.verbs.shadows]
-
-        def make() -> list[Scorer]:
-            made = [each.refresh(shapes) for each in known]
-            made = made or [Scorer(policy, shapes) for policy in self._policies]
-            return [each.warm(nodes) for each in made]
-
-        scorer, *shadows = await asyncio.to_thread(make)
-        if own is None:
-            settings = self._settings.extender
-            self.verbs.prioritizer = Prioritizer(self.state, self.assumed, scorer, settings)
-        else:
-            own.scorer = scorer
-        self.verbs.shadows = shadows
-
-    async def _prepare_again(self) -> None:
-        changes = self._memory.recent.changes
-        while True:
-            await asyncio.sleep(self._settings.extender.prepare_interval_s)
-            if changes == self._memory.recent.changes:
-                continue
-            changes = self._memory.recent.changes
-            try:
-                await self._prepare()
-            except Exception as error:  # noqa: BLE001 - the last table goes on serving
-                facts = {KIND: "preparations", "problem": str(error)}
-                self._log.warning("the table of the policy could not be prepared", **facts)
+        make = lambda: [Scorer(policy, shapes).warm(nodes) for policy in policies]  # noqa: E731
+        scorer, *self.verbs.shadows = await asyncio.to_thread(make)
+        recent, settings = self._memory.recent, self._settings.extender
+        self.verbs.prioritizer = Prioritizer(self.state, self.assumed, recent, scorer, settings)
 
     def _explanations(self) -> APIRouter:
         router = APIRouter()

@@ -26,6 +26,8 @@ from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.gangs import GangTargets, Target
 from podium.service.extender.scale import MOST, Ties, scaled
 from podium.service.extender.scorer import Scorer
+from podium.service.extender.shortage import shortages
+from podium.service.extender.window import LiveWindow
 from podium.service.extender.wire import ExtenderArgs, ObjectMeta, host
 from podium.settings import Extender
 from podium.sim.plan import TIE_POLICY
@@ -36,6 +38,8 @@ Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes
 
 MOST_STRANGERS = 100
 """Pods that the watch has not shown yet and that are assumed: it lags by far fewer."""
+
+FEW_NODES = 16
 
 Nodes = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
@@ -107,10 +111,12 @@ class Prioritizer:
     """Scores pods against the live state and the pods that are assumed on it."""
 
     def __init__(
-        self, state: LiveState, assumed: AssumedPods, scorer: Scorer, settings: Extender
-    ) -> None:
+        self, state: LiveState, assumed: AssumedPods, recent: LiveWindow, scorer: Scorer,
+        settings: Extender,
+    ) -> None:  # fmt: skip
         self.state = state
         self.assumed = assumed
+        self.recent = recent
         self.scorer = scorer
         self._settings = settings
         self._targets = GangTargets(state)
@@ -142,6 +148,7 @@ class Prioritizer:
             return Neutral("unknown-nodes", "none of the nodes is known")
         nodes, rank = self._nodes(without), self.names.see(self.state.names).rank
         try:
+            self._learn(request, args.pod.uid, nodes, at)
             found = scores_of(self.scorer, request, nodes, at, rank)
         except PolicyError as error:
             return Neutral("policy", str(error))
@@ -154,6 +161,27 @@ class Prioritizer:
             args.pod, request, self.scorer.policy.name, args.node_names, at, scores, points,
             nodes, rank, best, rivals, slots, target, self.scorer.terms,
         )  # fmt: skip
+
+    def _learn(self, request: Request, uid: str, nodes: Nodes, at: Whole) -> None:
+        """Counts the pod among the recent ones, and has the table prepared anew if that is due.
+
+        As in a simulation, who fits nowhere is not seen, and who fits one node is not scored.
+        """
+        recent, kinds = self.recent, self.state.gpu_kinds
+        if (request.uid or uid) in recent and not recent.is_due(kinds):
+            return
+        fitting = _fitting(request, nodes, at[at >= 0])
+        if fitting:
+            recent.add(request, uid)
+        if fitting > 1 and recent.is_due(kinds):
+            self.scorer = self.scorer.refresh(recent.shapes(kinds))
+
+    def note_bound(self, uid: str) -> None:
+        """Counts a pod among the recent ones that was bound without a question about it."""
+        pod = self.state.pod(uid)
+        request = self.state.request_of(pod) if pod is not None and pod.node else None
+        if isinstance(request, Request):
+            self.recent.add(request)
 
     def _expected(
         self, request: Request, points: Whole, nodes: Nodes, at: Whole
@@ -281,6 +309,15 @@ class Prioritizer:
         ties = cast("Ties", self._settings.ties)
         points: Whole = np.where(is_known, scaled(in_order, ties)[rank[at]], 0)
         return points
+
+
+def _fitting(request: Request, nodes: Nodes, at: Whole) -> int:
+    """Counts nodes that a pod fits, or some of them: of those asked about, most have room."""
+    for few in (at[:FEW_NODES], at):
+        count = int((shortages(request, nodes[few]) == 0).sum())
+        if count > 1:
+            break
+    return count
 
 
 def scores_of(scorer: Scorer, request: Request, nodes: Nodes, at: Whole, rank: Whole) -> NodeScores:

@@ -19,7 +19,7 @@ from podium.model.records import ANY_MODEL, GPU_MILLI, POD
 from podium.model.workload import Shapes
 from podium.policies import PairPolicy
 from podium.policies.policy import Policy
-from podium.policies.session import NodeScores
+from podium.policies.session import ClusterSession, NodeScores, PairSession, is_same_table
 from podium.policies.terms import term_values
 
 MOST_SHAPES = 512
@@ -31,10 +31,12 @@ Nodes = npt.NDArray[Any]
 class Scorer:
     """Scores by a policy whose table was prepared from recent pods."""
 
-    def __init__(self, policy: Policy, shapes: Shapes) -> None:
+    def __init__(
+        self, policy: Policy, shapes: Shapes, session: PairSession | ClusterSession | None = None
+    ) -> None:
         self.policy = policy
         self.shapes = shapes
-        self._session = policy.session(shapes)
+        self._session = session or policy.session(shapes)
         self.terms = partial(term_values, policy, self._session)  # of a score on one node
         self._changes = Changes()
         self._rows: OrderedDict[bytes, _Row] = OrderedDict()
@@ -82,10 +84,18 @@ class Scorer:
             session.scores(pod, node)
 
     def refresh(self, shapes: Shapes) -> Scorer:
-        """Returns a scorer whose table is prepared anew; a cluster policy keeps its memory."""
-        if self.is_pure:
-            return Scorer(self.policy, shapes)
-        self._session.refresh(shapes)
+        """Returns a scorer whose table is prepared anew; a cluster policy keeps its memory.
+
+        Scores stay where the table does; others are worked out when they are asked for.
+        """
+        if isinstance(self._session, PairSession):
+            session = self.policy.session(shapes)
+            assert isinstance(session, PairSession)
+            if not is_same_table(session.table, self._session.table):
+                return Scorer(self.policy, shapes, session)
+        else:
+            self._session.refresh(shapes)
+        self.shapes = shapes
         return self
 
 

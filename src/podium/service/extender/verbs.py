@@ -22,7 +22,7 @@ from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, 
 from podium.service.extender.scale import named
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import SHORTAGES, shortages
-from podium.service.extender.window import RecentPods
+from podium.service.extender.window import LiveWindow
 from podium.service.http.logs import KIND
 from podium.settings import Extender
 
@@ -48,7 +48,7 @@ class Memory:
     """Holds what is remembered of recent pods."""
 
     history: History
-    recent: RecentPods
+    recent: LiveWindow
     named: OrderedDict[str, None] = field(default_factory=OrderedDict)  # problems, once logged
     held_since_s: dict[str, float] = field(default_factory=dict)  # by UID
 
@@ -132,7 +132,7 @@ class Verbs:
         """Hears of a pod that was bound to a node, or that is gone from it."""
         if self.prioritizer is not None:
             self.prioritizer.assumed.drop(uid)
-            self._later(self._settle)
+            self._later(lambda: self._settle(uid if node else ""))
         self._memory.held_since_s.pop(uid, None)
         entry = self._memory.history.of(uid)
         if entry is not None and node and not entry.bound_to:
@@ -195,8 +195,10 @@ class Verbs:
         assert self.prioritizer is not None
         names = self.prioritizer.names.names
         entry = self._memory.history.add(decision, time.time(), names, self._gang(decision))
-        self._memory.recent.add(decision.request, decision.pod.uid)
-        for shadow in self.shadows:
+        shapes = self.prioritizer.scorer.shapes
+        for number, known in enumerate(self.shadows):
+            shadow = known if known.shapes is shapes else known.refresh(shapes)
+            self.shadows[number] = shadow
             best = _best(shadow, decision)
             entry.shadow[shadow.policy.name] = best
             is_same = decision.is_best(best) if best else decision.best < 0
@@ -240,10 +242,15 @@ class Verbs:
             del since[uid]
         return now_s - since.setdefault(decision.pod.uid, now_s) <= self._settings.max_hold_s
 
-    def _settle(self) -> None:
-        """Lets the state work out what changed, before somebody waits for it."""
+    def _settle(self, bound: str) -> None:
+        """Lets the state work out what changed, before somebody waits for it.
+
+        A pod that is bound without a question, to another replica for instance, is recent too.
+        """
         if self.prioritizer is not None:
             self.prioritizer.state.index  # noqa: B018 - looking at it is what does it
+            if bound and bound not in self._memory.recent:
+                self.prioritizer.note_bound(bound)
 
     def _claim(self, args: wire.BindingArgs) -> tuple[int, ...] | None:
         """Names the GPUs of a pod on the node it goes to; they are no longer anybody else's."""

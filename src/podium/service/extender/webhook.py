@@ -31,7 +31,7 @@ from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import NodeNames, scores_of
 from podium.service.extender.scale import Ties, scaled
 from podium.service.extender.scorer import Scorer
-from podium.service.extender.window import RecentPods
+from podium.service.extender.window import LiveWindow
 from podium.service.http.logs import KIND
 from podium.settings import Settings
 from podium.store import Store
@@ -42,9 +42,6 @@ MOST_POINTS = 100
 
 MOST_PODS = 100_000
 """Pods that are remembered; the one told of first is forgotten first."""
-
-PREPARED_SHARE = 0.1
-"""A table is prepared again once the recent pods changed by this share."""
 
 MOST_POD_BYTES = 128 << 20
 """Of all pods that are remembered: a thousand bytes for each of as many as there may be."""
@@ -228,8 +225,7 @@ class Webhook(Component):
         self._metrics = ExtenderMetrics("podium_webhook_")
         self._cluster = SimulatedCluster()
         self._names = NodeNames()
-        self._recent = RecentPods(settings.extender.window_pods)
-        self._prepared = 0
+        self._recent = LiveWindow(settings.extender.window_pods)
         self._scorer: Scorer | None = None
 
     def routes(self) -> Sequence[BytesRoute]:
@@ -277,7 +273,8 @@ class Webhook(Component):
         if isinstance(asked, Unreadable):
             return self._neutral(names, "unmodelled", str(asked))
         self._recent.add(asked)
-        self._prepare()
+        if self._recent.is_due(state.gpu_kinds):
+            self._scorer = self._scorer.refresh(self._recent.shapes(state.gpu_kinds))
         order = sorted({name for name in names if name in state.index})
         at = np.array([state.index[name] for name in order], np.int64)
         rank = self._names.see(state.names).rank
@@ -285,13 +282,6 @@ class Webhook(Component):
         ties = cast("Ties", self._settings.ties)
         points = scaled(scores, ties, MOST_POINTS).tolist()
         return dict.fromkeys(names, 0) | dict(zip(order, points, strict=True))
-
-    def _prepare(self) -> None:
-        assert self._scorer is not None
-        if self._recent.changes - self._prepared > PREPARED_SHARE * len(self._recent):
-            self._prepared = self._recent.changes
-            shapes = self._recent.shapes(self._cluster.state.gpu_kinds)
-            self._scorer = self._scorer.refresh(shapes)
 
     def _neutral(self, names: list[str], reason: str, problem: str) -> dict[str, int]:
         self._metrics.neutral("score", reason)

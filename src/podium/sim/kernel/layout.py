@@ -25,6 +25,8 @@ _NUMBERS = (
     # what settles ties: a second policy, if any, and then a draw
     *("tie_policy", "has_random_ties"),
     *("gpu_choice", "has_memo", "is_cached"),
+    # recent pods, of which the table is prepared: those new to it, and how many make it due
+    *("has_window", "new_pods", "due_pods", "is_prepared"),
     # the protocol and its bounds
     *("protocol", "hold_limit", "max_holds", "max_rounds", "is_dropping", "has_departures"),
     # sizes of the memo and the index
@@ -99,6 +101,9 @@ _ARRAYS = {
     "before": "int64 (num_lines): the pod in front of the cursor",
     "refused_at": "int64 (num_lines): moves after which the line was held in this pass",
     "is_held": "uint8 (num_pods)",
+    # recent pods
+    "is_recent": "uint8 (num_pods): in the window, or new to it",
+    "new_pod": "int64 (num_pods): pods that are new to the window, in order",
     # what a run writes, per pod and in order
     "node": "int32 (num_pods): rank of the node, -1 = none",
     "slots": "int32 (num_pods): bit mask of GPU slots",

@@ -11,16 +11,22 @@ from podium.sim.kernel.offers import apply, may_hold, next_offer
 from podium.sim.kernel.ranking import FAILED, NOWHERE, best_node
 from podium.sim.kernel.scores import NO_SLOT, best_slot, is_one_share
 from podium.sim.kernel.waiting import NOBODY
+from podium.sim.kernel.window import awaits_table
 
 PREEMPTING = -4
 """Says that a pod fits nowhere, and that whoever runs the core may evict others for it."""
 
+PREPARING = -5
+"""Says that the table of the policy is to be prepared anew before the offered pod is scored."""
+
 
 def play(runs: Any) -> int:
-    """Runs the protocol that the record names; gives FAILED, PREEMPTING or 0."""
+    """Runs the protocol that the record names; gives FAILED, PREEMPTING, PREPARING or 0."""
     run = runs[0]
-    while next_offer(run) != NOBODY:
+    while run.is_prepared or next_offer(run) != NOBODY:
         shape = i8(run.shape_of)[run.offered]
+        if run.has_window and awaits_table(run, shape):
+            return PREPARING
         node = best_node(run, shape, may_hold(run, run.offered))
         if node == FAILED:
             run.error_pod = run.offered

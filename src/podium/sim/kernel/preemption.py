@@ -22,6 +22,7 @@ from podium.sim.kernel.offers import UNPLACED, apply
 from podium.sim.kernel.ranking import FAILED, NOWHERE, POLICY_FAILED, note_change
 from podium.sim.kernel.scores import NO_SLOT, best_slot, is_one_share, score_node
 from podium.sim.kernel.waiting import NOBODY, ROOM, insert
+from podium.sim.kernel.window import note_pod
 from podium.sim.kernel.world import allocate, fits, node_of, pod_of, record_on, release
 
 NOBODY_RUNS = 1 << 62
@@ -90,6 +91,8 @@ def preempt(runs: Any, spaces: Any) -> int:
                 run.error_code, run.error_node, run.error_pod = POLICY_FAILED, node, run.offered
                 return FAILED
             slot = np.int64(best_slot(run, shape, node))
+        if run.has_window:
+            note_pod(run, run.offered)
     apply(run, node, slot)
     return 0
 

@@ -199,3 +199,46 @@ def test_the_gpus_of_a_policy_that_sees_the_cluster_are_the_tightest():
     chooser = asked.verbs.prioritizer
     assert (decision.best_node, chooser.claim("u", "c", decision)) == ("a", (0, 1))
     assert asked.best(asked.wait(gpu_pod("q"), "v")) == "b"
+
+
+def test_a_table_is_prepared_for_the_pod_that_makes_it_due():
+    asked = Asked(NODES, policy="fgd")
+    asked.prioritize(asked.wait(gpu_pod("p", 2), "u"))
+    assert asked.verbs.prioritizer.scorer.shapes.pods["gpu_count"].tolist() == [2]
+
+
+def test_a_pod_that_fits_nowhere_is_not_recent():
+    asked = Asked(NODES, policy="fgd")
+    asked.prioritize(asked.wait(gpu_pod("p", 16), "u"))
+    assert len(asked.memory.recent) == 0
+
+
+def test_a_pod_that_fits_one_node_is_recent_but_not_scored():
+    asked = Asked(NODES, policy="fgd", filter=True)
+    before = asked.verbs.prioritizer.scorer.shapes
+    asked.filter(asked.wait(gpu_pod("p"), "u"), asked.names[:1])
+    assert len(asked.memory.recent) == 1
+    assert asked.verbs.prioritizer.scorer.shapes is before
+
+
+def test_pods_that_others_bind_are_recent():
+    asked = Asked(NODES, policy="fgd")
+    asked.bind(asked.wait(gpu_pod("p", 2), "u"), asked.names[0])
+    asked.bind(asked.wait(gpu_pod("q", 1), "v"), asked.names[0])
+    asked.state.apply("Pod", "DELETED", live(gpu_pod("p", 2), "u", asked.names[0]))
+    assert len(asked.memory.recent) == 2
+    asked.prioritize(asked.wait(gpu_pod("r", 4), "w"))
+    shapes = asked.verbs.prioritizer.scorer.shapes
+    assert shapes.pods["gpu_count"].tolist() == [2, 1, 4]
+
+
+def test_a_table_that_cannot_be_prepared_prefers_no_node(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text(
+        "def prepare(shapes):\n    return [1.0 / (2 - len(shapes))]\n\n\n"
+        "def score(pod, node, table):\n    return table[0]\n"
+    )
+    asked = Asked(NODES, policy=str(file))
+    assert max(asked.prioritize(asked.wait(gpu_pod("p", 1), "u")).values()) == 1000
+    assert max(asked.prioritize(asked.wait(gpu_pod("q", 2), "v")).values()) == 0
+    assert max(asked.prioritize(asked.wait(gpu_pod("r", 2), "v")).values()) == 1000
