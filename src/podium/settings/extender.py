@@ -13,11 +13,15 @@ class Extender:
 
     policy: str = field(
         default="fgd",
-        metadata=about("policy that scores, by name or file", flag="--extender-policy"),
+        metadata=about("policy that scores, by name, file or run", flag="--extender-policy"),
     )
     shadow: str = field(
         default="",
         metadata=about("policies that score alongside without effect, separated by commas"),
+    )
+    unvalidated: bool = field(
+        default=False,
+        metadata=about("let a policy score that is known not to be validated"),
     )
     scale: str = field(
         default="rank",
