@@ -10,7 +10,9 @@ import yaml
 
 from podium.kube.local.daemon import free_ports
 from podium.kube.manifests import Installation, manifests, objects
+from podium.kube.policy_files import PackedPolicy, packed_text, packed_weights
 from podium.kube.resources import RESOURCES
+from podium.policies import load, registry
 from support.control_plane import ControlPlane
 from support.helm import (
     CHART,
@@ -219,12 +221,8 @@ def test_a_release_can_be_upgraded_and_leaves_nothing_but_what_was_learned(plane
     access = ["--kubeconfig", plane.kubeconfig, "--namespace", NAMESPACE]
     learning = {"replicas": 1, "learning": {"enabled": True}}
     with installed(plane, tmp_path, {}):
-        for values in (
-            learning,
-            {"mode": "extender"},
-            {"policy": {"name": "mine", "sources": {"mine": POLICY}}},
-            learning,
-        ):
+        mine = {"policy": {"name": "mine", "sources": {"mine": POLICY}}}
+        for values in (learning, {"mode": "extender"}, mine, learning):
             done = helm("upgrade", "podium", CHART, *access, folder=tmp_path, values=values)
             assert done.returncode == 0, done.stderr
         done = helm("rollback", "podium", "1", *access, folder=tmp_path)

@@ -17,11 +17,16 @@ class Extender:
     )
     shadow: str = field(
         default="",
-        metadata=about("policies that score alongside without effect, separated by commas"),
+        metadata=about(
+            "policies that score alongside without effect, separated by commas",
+            flag="--extender-shadow",
+        ),
     )
     unvalidated: bool = field(
         default=False,
-        metadata=about("let a policy score that is known not to be validated"),
+        metadata=about(
+            "let a policy score that is known not to be validated", flag="--extender-unvalidated"
+        ),
     )
     scale: str = field(
         default="rank",
