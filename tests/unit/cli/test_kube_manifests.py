@@ -4,11 +4,9 @@ import pytest
 import yaml
 
 from podium.cli.main import app
-from podium.search.run.folder import BEST, RunFolder
 from podium.search.run.promoted import Decision, keep_decisions
+from support.found import FOUND, found_run
 from support.helm import of_kind
-
-TEXT = "def score(pod, node):\n    return 7 - node.cpu_milli_left\n"
 
 
 @pytest.fixture
@@ -47,11 +45,7 @@ def test_a_policy_file_is_put_into_a_config_map(run, tmp_path):
 @pytest.fixture
 def found(tmp_path, monkeypatch):
     """Is the folder of a run that nobody promoted."""
-    monkeypatch.setenv("PODIUM_SEARCH_FOLDER", str(tmp_path / "runs"))
-    folder = RunFolder(tmp_path / "runs" / "ab12")
-    folder.create()
-    folder.write_text(BEST, TEXT)
-    return folder
+    return found_run(tmp_path / "runs", monkeypatch)
 
 
 @pytest.mark.usefixtures("found")
@@ -73,7 +67,7 @@ def test_it_is_marked_where_it_is_taken_all_the_same(run):
 
 
 def test_a_promoted_run_needs_no_leave_and_has_no_mark(run, found):
-    keep_decisions(found, [Decision.on(TEXT, ["it gains 0.9"], TEXT)])
+    keep_decisions(found, [Decision.on(FOUND, ["it gains 0.9"], FOUND)])
     for flags in ((), ("--unvalidated",)):
         done = run("--policy", "run:ab12", *flags)
         assert (done.exit_code, done.stderr) == (0, "")
@@ -82,7 +76,7 @@ def test_a_promoted_run_needs_no_leave_and_has_no_mark(run, found):
 
 @pytest.mark.usefixtures("found")
 def test_any_policies_score_in_the_shadow(run, tmp_path):
-    (tmp_path / "mine.py").write_text(TEXT)
+    (tmp_path / "mine.py").write_text(FOUND)
     shadows = ("mlp", "run:ab12", tmp_path / "mine.py", "fgd", "mlp")
     done = run("--policy", "fgd", *(word for each in shadows for word in ("--shadow", each)))
     objects = list(yaml.safe_load_all(done.stdout))
@@ -95,7 +89,7 @@ def test_any_policies_score_in_the_shadow(run, tmp_path):
 
 
 def test_large_policies_are_applied_by_the_server(run, tmp_path):
-    (tmp_path / "mine.py").write_text(TEXT + "# filler\n" * 25_000)
+    (tmp_path / "mine.py").write_text(FOUND + "# filler\n" * 25_000)
     assert "kubectl apply --server-side" in run("--policy", tmp_path / "mine.py").stderr
 
 

@@ -12,20 +12,14 @@ from podium.experiments.deployment import (
 )
 from podium.policies import load
 from podium.policies.registry import _TRAINED
-from podium.search.run.folder import BEST, RunFolder
 from podium.search.run.promoted import Decision, keep_decisions
-
-TEXT = "def score(pod, node):\n    return 7 - node.cpu_milli_left\n"
+from support.found import FOUND, found_run
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Is the folder of a run that nobody promoted."""
-    monkeypatch.setenv("PODIUM_SEARCH_FOLDER", str(tmp_path / "runs"))
-    folder = RunFolder(tmp_path / "runs" / "ab12")
-    folder.create()
-    folder.write_text(BEST, TEXT)
-    return folder
+    return found_run(tmp_path / "runs", monkeypatch)
 
 
 def active(reference, **changes):
@@ -47,12 +41,12 @@ def test_a_run_that_was_not_promoted_does_not_score():
 
 def test_it_scores_where_somebody_says_so_and_after_its_promotion(run):
     assert active("run:ab12", is_unvalidated=True).validation.word == "no"
-    keep_decisions(run, [Decision.on(TEXT, ["it gains 0.9"], TEXT)])
+    keep_decisions(run, [Decision.on(FOUND, ["it gains 0.9"], FOUND)])
     assert active("run:ab12").validation.word == "yes"
 
 
 def test_what_people_wrote_is_their_own_matter(tmp_path):
-    (tmp_path / "mine.py").write_text(TEXT)
+    (tmp_path / "mine.py").write_text(FOUND)
     assert active(str(tmp_path / "mine.py")).validation.word == "unknown"
 
 
@@ -64,7 +58,7 @@ def test_what_is_not_validated_may_be_a_shadow_and_is_named():
 
 
 def test_policies_that_metrics_could_not_tell_apart_are_refused(tmp_path):
-    (tmp_path / "fgd.py").write_text(TEXT)
+    (tmp_path / "fgd.py").write_text(FOUND)
     with pytest.raises(UsageError, match="2 policies are called fgd") as refused:
         shadow_policies([str(tmp_path / "fgd.py")], "--shadow", load("fgd"))
     assert refused.value.where == "--shadow"

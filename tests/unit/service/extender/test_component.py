@@ -7,18 +7,17 @@ import json
 import pytest
 
 from podium.errors import PodiumError
-from podium.search.run.folder import BEST, RunFolder
 from podium.service.http.app import create_app
 from podium.service.http.logs import Log
 from podium.service.start import compose
 from podium.settings import load_settings
 from podium.store import open_store
 from support.extender import args
+from support.found import FOUND, found_run
 from support.kubelike import gpu_node, gpu_pod, live
 from support.served_extender import Cluster, Served
 from support.service import JSON
 
-FOUND = "def score(pod, node):\n    return 7 - node.cpu_milli_left\n"
 NODES = [gpu_node(name) for name in "abc"]
 OLD = [live(gpu_pod(f"old-{i}", 1 + i % 2), f"o{i}", "b") for i in range(2)]
 
@@ -180,11 +179,7 @@ def test_a_policy_is_compiled_before_anybody_asks(tmp_path):
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Is the folder of a run that nobody promoted."""
-    monkeypatch.setenv("PODIUM_SEARCH_FOLDER", str(tmp_path / "runs"))
-    folder = RunFolder(tmp_path / "runs" / "ab12")
-    folder.create()
-    folder.write_text(BEST, FOUND)
-    return folder
+    return found_run(tmp_path / "runs", monkeypatch)
 
 
 def info_lines(service):
