@@ -146,6 +146,7 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     """Loads nodes and pods: so many pods, or as many as ask for all GPUs together."""
     from podium.errors import UsageError
     from podium.experiments.case import load_case, named_policy
+    from podium.experiments.deployment import warnings_of
     from podium.kube.local.workload import first_pods
 
     policy = named_policy(reference, "--policy")
@@ -157,7 +158,7 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     left_out = [f"gangs are left out: {gangs:,} pods are placed one by one"] if gangs else []
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
-        (*case.notes, *left_out, *policy.notes),
+        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])),
     )  # fmt: skip
 
 
@@ -358,6 +359,7 @@ def _environment(plane: ControlPlane, policy: str, *, is_counting: bool) -> dict
         "PODIUM_SERVE_COMPONENTS": "extender",
         "PODIUM_EXTENDER_KUBECONFIG": str(plane.kubeconfig),
         "PODIUM_EXTENDER_POLICY": policy,
+        "PODIUM_EXTENDER_UNVALIDATED": "true",  # it harms nobody here
         "PODIUM_EXTENDER_FILTER": str(is_counting).lower(),
         "PODIUM_EXTENDER_BIND": str(is_counting).lower(),
     }

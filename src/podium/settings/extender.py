@@ -13,11 +13,20 @@ class Extender:
 
     policy: str = field(
         default="fgd",
-        metadata=about("policy that scores, by name or file", flag="--extender-policy"),
+        metadata=about("policy that scores, by name, file or run", flag="--extender-policy"),
     )
     shadow: str = field(
         default="",
-        metadata=about("policies that score alongside without effect, separated by commas"),
+        metadata=about(
+            "policies that score alongside without effect, separated by commas",
+            flag="--extender-shadow",
+        ),
+    )
+    unvalidated: bool = field(
+        default=False,
+        metadata=about(
+            "let a policy score that is known not to be validated", flag="--extender-unvalidated"
+        ),
     )
     ties: str = field(
         default="equal",

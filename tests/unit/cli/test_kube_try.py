@@ -16,11 +16,13 @@ from podium.cli.kube_try import (
 )
 from podium.cli.main import app
 from podium.cli.render import Rhythm, Screen
-from podium.experiments.kube_try import Outcome, Tally, TryPlan, predicted, unscored
+from podium.experiments.case import Inputs
+from podium.experiments.kube_try import Outcome, Tally, TryPlan, plan_try, predicted, unscored
 from podium.model import Cluster, NodeSpec, PodSpec
 from podium.policies import load
 from podium.service.extender.metrics import ExtenderMetrics
-from podium.settings import Display
+from podium.settings import Display, load_settings
+from support.found import found_run
 
 NODES = [NodeSpec("a", 8000, 8192, 2, "A100"), NodeSpec("b", 8000, 8192, 2, "A100")]
 PODS = (
@@ -137,6 +139,13 @@ def test_json_has_all_runs_and_their_predictions():
     assert found["stock"]["by_class"]["2 GPUs"] == {"submitted": 1, "bound": 0}
     assert (found["podium"]["bound"], found["podium"]["simulated"]["no_room"]) == (4, 0)
     assert found["packing"]["bound"] == 3
+
+
+def test_a_policy_that_is_not_validated_is_tried_with_a_note(tmp_path, monkeypatch):
+    found_run(tmp_path / "runs", monkeypatch)
+    settings = load_settings({"simulate.protocol": "rounds"}, environ={}, folder=tmp_path)
+    plan = plan_try(settings, Inputs(nodes=4), "run:ab12", 3)
+    assert plan.notes[-1] == "run:ab12 is not validated: it was not promoted"
 
 
 def test_pods_that_podium_gave_no_scores_for_are_noted():

@@ -82,6 +82,7 @@ class Explanation(Reply):
     namespace: str
     uid: str
     policy: str
+    validated: Annotated[str, Field(description="Whether the policy is: yes, no or unknown.")]
     request: dict[str, int]
     scored_at: str
     calls: Annotated[int, Field(description="How often it was scored.")]

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from pydantic import Field
 from structlog.typing import FilteringBoundLogger
 
-from podium.experiments.case import named_policy
+from podium.experiments.deployment import active_policy, shadow_policies
 from podium.kube import need_extra
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
@@ -80,7 +80,10 @@ class Extender(Component):
     description = "Scores the nodes of a live cluster for kube-scheduler."
     sections = ("extender",)
     ready_fields = MappingProxyType(
-        {"policy": Annotated[str, Field(description="The policy that scores.")]}
+        {
+            "policy": Annotated[str, Field(description="The policy that scores.")],
+            "validated": Annotated[str, Field(description="Whether it is: yes, no or unknown.")],
+        }
     )
 
     def __init__(
@@ -155,11 +158,9 @@ class Extender(Component):
         """Learns the cluster and compiles the policies."""
         need_extra()
         own = self._settings.extender
-        names = [own.policy, *(name.strip() for name in own.shadow.split(",") if name.strip())]
-        policies = [
-            await asyncio.to_thread(named_policy, name, "extender.policy, extender.shadow")
-            for name in names
-        ]
+        self._policies = await asyncio.to_thread(_policies, self._settings)
+        self._metrics.policies(self._policies)
+        self._warn_of_unvalidated()
         self._following = following = await self._running.enter_async_context(
             self._follow(self._settings, self.state, self._log)
         )
@@ -169,8 +170,24 @@ class Extender(Component):
         if own.events:
             self._write_events(following)
         self._recall()
-        await self._prepare(policies)
-        return {"policy": own.policy, "nodes": len(self.state.index), "pods": len(self.state.pods)}
+        await self._prepare(self._policies)
+        known = {"nodes": len(self.state.index), "pods": len(self.state.pods)}
+        return {**self.config(), **known}
+
+    def config(self) -> Mapping[str, Any]:
+        """Returns the policies that score, and whether each is validated."""
+        if not self._policies:
+            return {}
+        policy, *shadows = self._policies
+        shadow = {each.name: each.validation.word for each in shadows}
+        return {"policy": policy.name, "validated": policy.validation.word, "shadow": shadow}
+
+    def _warn_of_unvalidated(self) -> None:
+        for policy in self._policies:
+            if policy.validation.is_passed is False:
+                role = "active" if policy is self._policies[0] else "shadow"
+                facts = {"policy": policy.name, "role": role, "problem": policy.validation.reason}
+                self._log.warning("a policy is not validated", **facts)
 
     def _write_events(self, following: Following) -> None:
         writer = EventWriter(self._metrics, self._log)
@@ -196,7 +213,9 @@ class Extender(Component):
                 next(iter(problems), silent),
                 hint="check the API server, and the service's log",
             )
-        return Readiness(details={"policy": self._settings.extender.policy})
+        policy = self._policies[0]
+        details = {"policy": policy.name, "validated": policy.validation.word}
+        return Readiness(details=details)
 
     def _recall(self) -> None:
         """Takes the pods that run for the recent ones; those that wait will be asked about."""
@@ -230,11 +249,20 @@ class Extender(Component):
                 problem = f"nothing is known of pod {namespace}/{pod}"
                 hint = "only pods that kube-scheduler asked about recently can be explained"
                 raise Problem(404, problem, hint=hint)
-            return JSONResponse(
-                await asyncio.to_thread(entry.as_object)
-            )  # pods are scored meanwhile
+            told = await asyncio.to_thread(entry.as_object)  # pods are scored meanwhile
+            return JSONResponse({**told, "validated": self._policies[0].validation.word})
 
         return router
+
+
+def _policies(settings: Settings) -> list[Policy]:
+    """Loads the policy that scores, and then its shadows."""
+    own, where = settings.extender, "extender.policy, extender.shadow"
+    override = "extender.unvalidated"
+    active = active_policy(own.policy, where, override, is_unvalidated=own.unvalidated)
+    names = dict.fromkeys(name.strip() for name in own.shadow.split(",") if name.strip())
+    others = (name for name in names if name != own.policy)
+    return [active, *shadow_policies(others, where, active)]
 
 
 def _verb(name: str, answer: Callable[[bytes], Any]) -> BytesRoute:
