@@ -19,6 +19,17 @@ class Extender:
         default="",
         metadata=about("policies that score alongside without effect, separated by commas"),
     )
+    twin: bool = field(
+        default=False,
+        metadata=about(
+            "simulate what the policy, and kube-scheduler without it, would have made of the "
+            "cluster; shadow policies always have such a twin"
+        ),
+    )
+    twin_lifetime_s: float = field(
+        default=86400.0,
+        metadata=about("seconds after which twins begin anew as the cluster is", above=0),
+    )
     scale: str = field(
         default="rank",
         metadata=about(

@@ -27,6 +27,7 @@ from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.events import EventWriter
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
+from podium.service.extender.outcome import BASELINE, BASELINE_POLICY, POLICY, Outcome
 from podium.service.extender.prioritizer import Prioritizer
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.verbs import Memory, Verbs
@@ -92,10 +93,12 @@ class Extender(Component):
         self.assumed = AssumedPods(own.assume_s, time.monotonic)
         self._metrics = ExtenderMetrics()
         self._memory = Memory(History(own.recent_pods), RecentPods(own.window_pods))
+        self.outcome = Outcome(self.state, self._memory.recent, own, log)
         self.verbs = Verbs(own, self._metrics, self._memory, log, _later)
         self._running = AsyncExitStack()
         self._following: Following | None = None
         self._policies: list[Policy] = []
+        self._twin_policies: dict[str, Policy] = {}  # by the name of their scheduler
 
     def routes(self) -> Sequence[BytesRoute | APIRouter]:
         """Lists the verbs that are switched on, and explanations."""
@@ -133,16 +136,16 @@ class Extender(Component):
             "assumed_pods": ("Pods that are assumed on a node.", lambda: float(len(self.assumed))),
             "unmodelled_nodes": (
                 "Nodes that are left out since they cannot be modelled: no pod is scored on them.",
-                lambda: float(len(self.state.unmodelled_nodes)),
+                lambda: float(self.state.sizes().unmodelled_nodes),
             ),
-            "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),
-            "pods": ("Pods that are known.", lambda: float(len(self.state.pods))),
+            "nodes": ("Nodes that are known.", lambda: float(self.state.sizes().nodes)),
+            "pods": ("Pods that are known.", lambda: float(self.state.sizes().pods)),
             "recent_pods": (
                 "Recent pods from which tables are prepared.",
                 lambda: float(len(self._memory.recent)),
             ),
         }
-        return self._metrics.collectors(rows)
+        return [*self._metrics.collectors(rows), self.outcome]
 
     async def start(self) -> Facts:
         """Learns the cluster and compiles the policies."""
@@ -153,6 +156,10 @@ class Extender(Component):
             await asyncio.to_thread(named_policy, name, "extender.policy, extender.shadow")
             for name in names
         ]
+        self._twin_policies = {f"{each.name} (shadow)": each for each in self._policies[1:]}
+        if own.twin:
+            plain = await asyncio.to_thread(named_policy, BASELINE_POLICY, "extender.twin")
+            self._twin_policies |= {POLICY: self._policies[0], BASELINE: plain}
         self._following = following = await self._running.enter_async_context(
             self._follow(self._settings, self.state, self._log)
         )
@@ -162,9 +169,10 @@ class Extender(Component):
         if own.events:
             self._write_events(following)
         self._recall()
+        self._running.callback(self.outcome.follow())
         await self._prepare()
-        preparing = asyncio.create_task(self._prepare_again())
-        self._running.push_async_callback(_cancel, preparing)
+        for work in (self._prepare_again(), self.outcome.run()):
+            self._running.push_async_callback(_cancel, asyncio.create_task(work))
         return {"policy": own.policy, "nodes": len(self.state.index), "pods": len(self.state.pods)}
 
     def _write_events(self, following: Following) -> None:
@@ -210,6 +218,7 @@ class Extender(Component):
         def make() -> list[Scorer]:
             made = [each.refresh(shapes) for each in known]
             made = made or [Scorer(policy, shapes) for policy in self._policies]
+            self.outcome.prepare(self._twin_policies, shapes, nodes.dtype)
             return [each.warm(nodes) for each in made]
 
         scorer, *shadows = await asyncio.to_thread(make)

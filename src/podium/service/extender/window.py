@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.kube.pod import Request
 from podium.model.cluster import GpuKind
@@ -39,6 +41,10 @@ class RecentPods:
         self.changes += 1
         if len(self._asked) > self._most:
             self._asked.popitem(last=False)
+
+    def records(self) -> npt.NDArray[Any]:
+        """Lists what the pods asked for; GPU models are numbered as they were then."""
+        return np.frombuffer(b"".join(record for record, _ in self._asked.values()), POD)
 
     def shapes(self, kinds: Sequence[GpuKind] = ()) -> Shapes:
         """Counts the distinct pods, with GPU models as they are numbered now."""

@@ -74,6 +74,7 @@ def test_a_watch_that_has_ended_makes_it_unready_and_neutral(served, cluster):
 
 def test_nodes_that_cannot_be_modelled_are_counted(served, cluster):
     cluster.state.apply("Node", "ADDED", gpu_node("large", 17))
+    served.prioritize(live(gpu_pod("p"), "u"))  # what changed is worked out when somebody asks
     lines = served.get("/metrics").body.decode().splitlines()
     assert "podium_extender_unmodelled_nodes 1.0" in lines
     assert "podium_extender_nodes 3.0" in lines

@@ -1,0 +1,285 @@
+"""Follows what becomes of a cluster: GPUs allocated and lost, room that is left, pods that wait.
+
+The figures of the real cluster come from the watch; those of its twins say what would have been.
+All of it is worked out beside the answers, in small pieces on the same event loop, so that an
+answer waits for one piece at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from structlog.typing import FilteringBoundLogger
+
+from podium.kube.state import LiveState
+from podium.model.workload import PodSpec, Shapes
+from podium.policies import PairPolicy
+from podium.policies.policy import Policy
+from podium.service.extender.capacity import Capacity, Demand, measure_capacity, open_nodes
+from podium.service.extender.scale import Ties
+from podium.service.extender.scorer import Scorer
+from podium.service.extender.twin import Twin, Waiter
+from podium.service.extender.waits import Group, NamespaceLabels, Waited, Waiting, Waits
+from podium.service.extender.window import RecentPods
+from podium.service.http.logs import KIND
+from podium.settings import Extender
+
+CLUSTER, POLICY, BASELINE = "cluster", "policy", "baseline"
+"""Schedulers: the real ones; twins of the policy that scores, and of the profile without Podium."""
+
+BASELINE_POLICY = "kube-most-allocated"
+"""Places pods as kube-scheduler does with the profile of the chart and without Podium."""
+
+INTERVAL_S = 2.0
+"""Seconds between one look at the cluster and its twins, and the next."""
+
+CREATION_S = 1.0
+"""Creation times are whole seconds, cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Is what one scheduler has made of the cluster, and of which pods."""
+
+    scheduler: str
+    policy: str  # of a twin; empty: the real cluster
+    started_s: float  # when the twin was like the cluster, since 1970; 0: the real cluster
+    capacity: Capacity
+    waiting: Mapping[Group, Waiting]
+    waited: Mapping[Group, Waited]
+
+
+class Arrivals:
+    """Knows since when pods wait, and counts those of the real cluster that get a node."""
+
+    def __init__(self, state: LiveState, waits: Waits, clock: Callable[[], float]) -> None:
+        self._state = state
+        self._waits = waits
+        self._clock = clock
+        self._since_s: dict[str, float] = {}  # of all that were seen waiting and are still there
+        self._unbound: set[str] = set()
+        self._gated: set[str] = set()
+        for uid in state.pods:
+            self.hear(uid)
+
+    def since_s(self, uid: str) -> float:
+        """Says since when a pod waits or waited: its creation, or the fall of its last gate."""
+        return self._since_s.get(uid, self._clock())
+
+    def hear(self, uid: str) -> None:
+        """Looks at a pod that came, changed or went."""
+        pod = self._state.known_pod(uid)
+        if pod is None:
+            self._since_s.pop(uid, None)
+            self._unbound.discard(uid)
+            self._gated.discard(uid)
+        elif pod.draft.standing.is_gated:
+            self._gated.add(uid)
+        elif pod.is_pending and uid not in self._since_s:
+            self._since_s[uid] = self._arrival_s(uid, pod.draft.created_s)
+            self._unbound.add(uid)
+        elif pod.node and uid in self._unbound:
+            self._unbound.discard(uid)
+            self._waits.end(pod.spec, self._clock() - self._since_s[uid])
+
+    def _arrival_s(self, uid: str, created_s: float | None) -> float:
+        now_s = self._clock()
+        if uid in self._gated or created_s is None:
+            return now_s
+        return min(now_s, created_s + CREATION_S)
+
+
+class Outcome(Collector):
+    """Measures the cluster and its twins every few seconds, and shows the latest figures."""
+
+    def __init__(
+        self, state: LiveState, recent: RecentPods, settings: Extender, log: FilteringBoundLogger,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self.accounts: tuple[Account, ...] = ()
+        self._state = state
+        self._recent = recent
+        self._settings = settings
+        self._log = log
+        self._clock = clock
+        self._namespaces = NamespaceLabels()
+        self._waits: dict[str, Waits] = {CLUSTER: Waits(self._namespaces)}
+        self._policies: dict[str, Policy] = {}  # by scheduler
+        self._scorers: dict[str, Scorer] = {}
+        self._twins: dict[str, Twin] = {}
+        self._starting: Twin | None = None  # not yet like the cluster
+        self._started_s: dict[str, float] = {}
+        self._arrivals: Arrivals | None = None
+
+    # Beginning.
+
+    def prepare(self, policies: Mapping[str, Policy], shapes: Shapes, dtype: np.dtype[Any]) -> None:
+        """Makes or renews what scores for twins; may run beside the event loop."""
+        self._policies = dict(policies)
+        known = self._scorers
+        scorers = {
+            name: known[name].refresh(shapes) if name in known else Scorer(policy, shapes)
+            for name, policy in policies.items()
+        }
+        for each in scorers.values():
+            each.compile_for(dtype)
+        self._scorers = scorers
+
+    def follow(self) -> Callable[[], None]:
+        """Begins to watch the state, which is complete; gives what ends it."""
+        self._namespaces.begin(self._state.pods.values())
+        self._arrivals = Arrivals(self._state, self._waits[CLUSTER], self._clock)
+        return self._state.watch(self._hear)
+
+    def _hear(self, kind: Literal["Node", "Pod"], name: str) -> None:
+        assert self._arrivals is not None
+        if kind == "Pod":
+            self._arrivals.hear(name)
+        now_s = self._clock()
+        for twin in self._all_twins():
+            twin.hear(kind, name, now_s)
+
+    def _all_twins(self) -> Iterator[Twin]:
+        yield from self._twins.values()
+        if self._starting is not None:
+            yield self._starting
+
+    # Going on.
+
+    async def run(self) -> None:
+        """Follows the cluster for ever."""
+        while True:
+            try:
+                for _ in self.advance():
+                    await asyncio.sleep(0)  # answers come first
+            except Exception as error:  # noqa: BLE001 - pods are scored all the same
+                self._log.error("twins begin anew", exc_info=error, **{KIND: "failed twins"})
+                self._twins.clear()
+                self._starting = None
+            await asyncio.sleep(INTERVAL_S)
+
+    def advance(self) -> Iterator[None]:
+        """Lets the twins catch up, and measures them and the cluster, piece by piece."""
+        for scheduler in list(self._scorers):
+            yield from self._advance_twin(scheduler)
+        demand = Demand.of(self._recent.records())
+        accounts = [self._account(CLUSTER, self._state.nodes, self._state.specs, demand)]
+        yield
+        for scheduler, twin in self._twins.items():
+            accounts.append(self._account(scheduler, twin.nodes, twin.specs, demand))
+            yield
+        self.accounts = tuple(accounts)
+
+    def _advance_twin(self, scheduler: str) -> Iterator[None]:
+        assert self._arrivals is not None
+        now_s = self._clock()
+        age_s = now_s - self._started_s.get(scheduler, 0.0)
+        if scheduler not in self._twins or age_s >= self._settings.twin_lifetime_s:
+            self._starting = twin = self._new_twin(scheduler)
+            yield from twin.begin(self._arrivals.since_s, now_s)
+            self._twins[scheduler], self._starting = twin, None
+            self._started_s[scheduler] = now_s
+        twin = self._twins[scheduler]
+        twin.scorer = self._scorers[scheduler]
+        yield from twin.work(self._arrivals.since_s, now_s)
+
+    def _new_twin(self, scheduler: str) -> Twin:
+        policy = self._policies[scheduler]
+        is_random = isinstance(policy, PairPolicy) and policy.ties == "random"
+        ties = "equal" if is_random else self._settings.ties
+        waits = self._waits.setdefault(scheduler, Waits(self._namespaces))
+
+        def started(waiter: Waiter, now_s: float) -> None:
+            waits.end(waiter.spec, now_s - waiter.since_s)
+
+        return Twin(self._state, self._scorers[scheduler], cast("Ties", ties), started)
+
+    def _account(
+        self, scheduler: str, nodes: npt.NDArray[Any], specs: Any, demand: Demand
+    ) -> Account:
+        waits = self._waits[scheduler]
+        policy = self._policies.get(scheduler)
+        return Account(
+            scheduler=scheduler,
+            policy="" if policy is None else policy.name,
+            started_s=self._started_s.get(scheduler, 0.0),
+            capacity=measure_capacity(nodes, open_nodes(specs), demand),
+            waiting=waits.waiting(self._waiting(scheduler), self._clock()),
+            waited={group: Waited(each.pods, each.total_s) for group, each in waits.waited.items()},
+        )
+
+    def _waiting(self, scheduler: str) -> list[tuple[PodSpec, float]]:
+        assert self._arrivals is not None
+        if scheduler == CLUSTER:
+            return [(pod.spec, self._arrivals.since_s(pod.uid)) for pod in self._state.pending]
+        waiters = self._twins[scheduler].waiting.values()
+        return [(waiter.spec, waiter.since_s) for waiter in waiters]
+
+    # Showing.
+
+    def collect(self) -> Iterator[Metric]:
+        """Gives the latest figures to Prometheus."""
+        accounts = self.accounts
+        yield from _capacities(accounts)
+        yield from _waits(accounts)
+        twins = _gauge(
+            "twin_start_time_seconds",
+            "When a twin was last made like the cluster, in seconds since 1970, by its policy.",
+            "policy",
+        )
+        for each in accounts:
+            if each.policy:
+                twins.add_metric([each.scheduler, each.policy], each.started_s)
+        yield twins
+
+
+def _gauge(name: str, help: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"podium_cluster_{name}", help, labels=("scheduler", *labels))
+
+
+def _capacities(accounts: tuple[Account, ...]) -> Iterator[Metric]:
+    gpus = _gauge("gpus", "GPUs of all nodes that are modelled.")
+    allocated = _gauge("gpus_allocated", "GPUs that pods hold; parts count as such.")
+    free = _gauge("gpus_free", "GPUs that are not allocated: stranded, broken or idle.", "kind")
+    largest = _gauge("largest_pod_gpus", "The most whole GPUs that one pod could get on one node.")
+    fitting = _gauge("fitting_pods", "Pods with so many whole GPUs that would find room.", "gpus")
+    for each in accounts:
+        name, capacity = each.scheduler, each.capacity
+        gpus.add_metric([name], capacity.gpus)
+        allocated.add_metric([name], capacity.gpus_allocated)
+        largest.add_metric([name], capacity.largest_pod_gpus)
+        for kind, amount in capacity.gpus_free.items():
+            free.add_metric([name, kind], amount)
+        for size, count in capacity.fitting_pods.items():
+            fitting.add_metric([name, str(size)], count)
+    yield from (gpus, allocated, free, largest, fitting)
+
+
+def _waits(accounts: tuple[Account, ...]) -> Iterator[Metric]:
+    by = ("class", "namespace")
+    waiting = _gauge("waiting_pods", "Pods that wait for a node.", *by)
+    longest = _gauge("waiting_longest_seconds", "How long the first of those waits.", *by)
+    mean = _gauge("waiting_mean_seconds", "How long those wait by now, on average.", *by)
+    waited = SummaryMetricFamily(
+        "podium_cluster_wait_seconds",
+        "How long pods waited that got a node.",
+        labels=("scheduler", *by),
+    )
+    for each in accounts:
+        for group, now in each.waiting.items():
+            labels = [each.scheduler, *group]
+            waiting.add_metric(labels, now.pods)
+            longest.add_metric(labels, now.longest_s)
+            mean.add_metric(labels, now.mean_s)
+        for group, past in each.waited.items():
+            waited.add_metric([each.scheduler, *group], past.pods, past.total_s)
+    yield from (waiting, longest, mean, waited)
