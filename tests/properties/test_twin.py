@@ -96,6 +96,10 @@ def events(result):
     return sorted(found.items())
 
 
+def no_time(_uid):
+    return 0.0
+
+
 class Play:
     """Holds a state and a twin of it."""
 
@@ -103,11 +107,11 @@ class Play:
         self.state = LiveState()
         self.state.replace("Node", objects)
         self.placed = {}
-        self.twin = Twin(self.state, Scorer(load(policy), shapes), "order", self.start)
+        self.twin = Twin(self.state, Scorer(load(policy), shapes), None, self.start)
         self.state.watch(lambda kind, name: self.twin.hear(kind, name, 0.0))
-        list(self.twin.begin(lambda uid: 0.0, 0.0))
+        list(self.twin.begin(no_time, 0.0))
 
-    def start(self, waiter, now_s):
+    def start(self, waiter, _now_s):
         self.placed[waiter.uid] = self.twin.seats[waiter.uid]
 
     def step(self, gone, come):
@@ -115,7 +119,7 @@ class Play:
             self.state.apply("Pod", "DELETED", {"metadata": {"uid": uid}})
         for uid, made in come:
             self.state.apply("Pod", "ADDED", live(made, uid))
-        list(self.twin.work(lambda uid: 0.0, 0.0))
+        list(self.twin.work(no_time, 0.0))
 
 
 @settings(deadline=None, max_examples=200)

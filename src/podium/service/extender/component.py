@@ -27,7 +27,7 @@ from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.events import EventWriter
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
-from podium.service.extender.outcome import BASELINE, BASELINE_POLICY, POLICY, Outcome
+from podium.service.extender.outcome import Outcome
 from podium.service.extender.prioritizer import Prioritizer
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.verbs import Memory, Verbs
@@ -98,7 +98,6 @@ class Extender(Component):
         self._running = AsyncExitStack()
         self._following: Following | None = None
         self._policies: list[Policy] = []
-        self._twin_policies: dict[str, Policy] = {}  # by the name of their scheduler
 
     def routes(self) -> Sequence[BytesRoute | APIRouter]:
         """Lists the verbs that are switched on, and explanations."""
@@ -107,7 +106,7 @@ class Extender(Component):
         listed += [_verb("filter", verbs.filter)] if own.filter else []
         listed += [_verb("bind", verbs.bind)] if own.bind else []
         answered = [replace(each, is_loopback_only=own.loopback_only) for each in listed]
-        return [*answered, self._explanations()]
+        return [*answered, self._explanations(), self._outcomes()]
 
     def label_values(self, label: str) -> set[str]:
         """Lists the values that the nodes of the cluster have under a label."""
@@ -156,10 +155,6 @@ class Extender(Component):
             await asyncio.to_thread(named_policy, name, "extender.policy, extender.shadow")
             for name in names
         ]
-        self._twin_policies = {f"{each.name} (shadow)": each for each in self._policies[1:]}
-        if own.twin:
-            plain = await asyncio.to_thread(named_policy, BASELINE_POLICY, "extender.twin")
-            self._twin_policies |= {POLICY: self._policies[0], BASELINE: plain}
         self._following = following = await self._running.enter_async_context(
             self._follow(self._settings, self.state, self._log)
         )
@@ -218,7 +213,7 @@ class Extender(Component):
         def make() -> list[Scorer]:
             made = [each.refresh(shapes) for each in known]
             made = made or [Scorer(policy, shapes) for policy in self._policies]
-            self.outcome.prepare(self._twin_policies, shapes, nodes.dtype)
+            self.outcome.prepare(self._policies, shapes, nodes.dtype)
             return [each.warm(nodes) for each in made]
 
         scorer, *shadows = await asyncio.to_thread(make)
@@ -261,6 +256,17 @@ class Extender(Component):
             return JSONResponse(
                 await asyncio.to_thread(entry.as_object)
             )  # pods are scored meanwhile
+
+        return router
+
+    def _outcomes(self) -> APIRouter:
+        router = APIRouter()
+
+        @router.get("/v1/outcome", response_model=bodies.Outcome)
+        async def outcome() -> JSONResponse:
+            """Tells what became of the cluster, and what its twins have made of the same pods."""
+            found = [each.as_object() for each in self.outcome.accounts]
+            return JSONResponse({"schedulers": found})
 
         return router
 

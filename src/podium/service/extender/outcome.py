@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from structlog.typing import FilteringBoundLogger
 
 from podium.kube.state import LiveState
 from podium.model.workload import PodSpec, Shapes
-from podium.policies import PairPolicy
+from podium.policies import PairPolicy, load
 from podium.policies.policy import Policy
-from podium.service.extender.capacity import Capacity, Demand, measure_capacity, open_nodes
-from podium.service.extender.scale import Ties
+from podium.service.extender.account import Account, families
+from podium.service.extender.capacity import Demand, measure_capacity, open_nodes
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.twin import Twin, Waiter
-from podium.service.extender.waits import Group, NamespaceLabels, Waited, Waiting, Waits
+from podium.service.extender.waits import NamespaceLabels, Waited, Waits
 from podium.service.extender.window import RecentPods
 from podium.service.http.logs import KIND
 from podium.settings import Extender
@@ -44,18 +42,6 @@ INTERVAL_S = 2.0
 
 CREATION_S = 1.0
 """Creation times are whole seconds, cut off."""
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Is what one scheduler has made of the cluster, and of which pods."""
-
-    scheduler: str
-    policy: str  # of a twin; empty: the real cluster
-    started_s: float  # when the twin was like the cluster, since 1970; 0: the real cluster
-    capacity: Capacity
-    waiting: Mapping[Group, Waiting]
-    waited: Mapping[Group, Waited]
 
 
 class Arrivals:
@@ -113,8 +99,8 @@ class Outcome(Collector):
         self._clock = clock
         self._namespaces = NamespaceLabels()
         self._waits: dict[str, Waits] = {CLUSTER: Waits(self._namespaces)}
-        self._policies: dict[str, Policy] = {}  # by scheduler
-        self._scorers: dict[str, Scorer] = {}
+        self._scorers: dict[str, Scorer] = {}  # of twins, by scheduler
+        self._plain: Scorer | None = None  # of kube-scheduler without Podium
         self._twins: dict[str, Twin] = {}
         self._starting: Twin | None = None  # not yet like the cluster
         self._started_s: dict[str, float] = {}
@@ -122,13 +108,26 @@ class Outcome(Collector):
 
     # Beginning.
 
-    def prepare(self, policies: Mapping[str, Policy], shapes: Shapes, dtype: np.dtype[Any]) -> None:
-        """Makes or renews what scores for twins; may run beside the event loop."""
-        self._policies = dict(policies)
+    def prepare(
+        self, policies: Sequence[Policy], shapes: Shapes, dtype: np.dtype[Any]
+    ) -> None:  # fmt: skip
+        """Makes or renews what scores for twins; may run beside the event loop.
+
+        Args:
+            policies: the one that scores, and then its shadows.
+            shapes: of recent pods.
+            dtype: of the node records.
+        """
+        placing = {f"{each.name} (shadow)": each for each in policies[1:]}
+        if self._settings.twin:
+            placing |= {POLICY: policies[0], BASELINE: load(BASELINE_POLICY)}
+        if placing and self._plain is None:
+            self._plain = Scorer(load(BASELINE_POLICY), shapes)
+            self._plain.compile_for(dtype)
         known = self._scorers
         scorers = {
             name: known[name].refresh(shapes) if name in known else Scorer(policy, shapes)
-            for name, policy in policies.items()
+            for name, policy in placing.items()
         }
         for each in scorers.values():
             each.compile_for(dtype)
@@ -193,24 +192,27 @@ class Outcome(Collector):
         yield from twin.work(self._arrivals.since_s, now_s)
 
     def _new_twin(self, scheduler: str) -> Twin:
-        policy = self._policies[scheduler]
-        is_random = isinstance(policy, PairPolicy) and policy.ties == "random"
-        ties = "equal" if is_random else self._settings.ties
         waits = self._waits.setdefault(scheduler, Waits(self._namespaces))
 
         def started(waiter: Waiter, now_s: float) -> None:
             waits.end(waiter.spec, now_s - waiter.since_s)
 
-        return Twin(self._state, self._scorers[scheduler], cast("Ties", ties), started)
+        return Twin(self._state, self._scorers[scheduler], self._ties_of(scheduler), started)
+
+    def _ties_of(self, scheduler: str) -> Scorer | None:
+        """Gives what settles ties: kube-scheduler's own scores, unless Podium orders by name."""
+        policy = self._scorers[scheduler].policy
+        draws_lots = isinstance(policy, PairPolicy) and policy.ties == "random"
+        return self._plain if draws_lots or self._settings.ties == "equal" else None
 
     def _account(
         self, scheduler: str, nodes: npt.NDArray[Any], specs: Any, demand: Demand
     ) -> Account:
         waits = self._waits[scheduler]
-        policy = self._policies.get(scheduler)
+        scorer = self._scorers.get(scheduler)
         return Account(
             scheduler=scheduler,
-            policy="" if policy is None else policy.name,
+            policy="" if scorer is None else scorer.policy.name,
             started_s=self._started_s.get(scheduler, 0.0),
             capacity=measure_capacity(nodes, open_nodes(specs), demand),
             waiting=waits.waiting(self._waiting(scheduler), self._clock()),
@@ -228,58 +230,4 @@ class Outcome(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Gives the latest figures to Prometheus."""
-        accounts = self.accounts
-        yield from _capacities(accounts)
-        yield from _waits(accounts)
-        twins = _gauge(
-            "twin_start_time_seconds",
-            "When a twin was last made like the cluster, in seconds since 1970, by its policy.",
-            "policy",
-        )
-        for each in accounts:
-            if each.policy:
-                twins.add_metric([each.scheduler, each.policy], each.started_s)
-        yield twins
-
-
-def _gauge(name: str, help: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"podium_cluster_{name}", help, labels=("scheduler", *labels))
-
-
-def _capacities(accounts: tuple[Account, ...]) -> Iterator[Metric]:
-    gpus = _gauge("gpus", "GPUs of all nodes that are modelled.")
-    allocated = _gauge("gpus_allocated", "GPUs that pods hold; parts count as such.")
-    free = _gauge("gpus_free", "GPUs that are not allocated: stranded, broken or idle.", "kind")
-    largest = _gauge("largest_pod_gpus", "The most whole GPUs that one pod could get on one node.")
-    fitting = _gauge("fitting_pods", "Pods with so many whole GPUs that would find room.", "gpus")
-    for each in accounts:
-        name, capacity = each.scheduler, each.capacity
-        gpus.add_metric([name], capacity.gpus)
-        allocated.add_metric([name], capacity.gpus_allocated)
-        largest.add_metric([name], capacity.largest_pod_gpus)
-        for kind, amount in capacity.gpus_free.items():
-            free.add_metric([name, kind], amount)
-        for size, count in capacity.fitting_pods.items():
-            fitting.add_metric([name, str(size)], count)
-    yield from (gpus, allocated, free, largest, fitting)
-
-
-def _waits(accounts: tuple[Account, ...]) -> Iterator[Metric]:
-    by = ("class", "namespace")
-    waiting = _gauge("waiting_pods", "Pods that wait for a node.", *by)
-    longest = _gauge("waiting_longest_seconds", "How long the first of those waits.", *by)
-    mean = _gauge("waiting_mean_seconds", "How long those wait by now, on average.", *by)
-    waited = SummaryMetricFamily(
-        "podium_cluster_wait_seconds",
-        "How long pods waited that got a node.",
-        labels=("scheduler", *by),
-    )
-    for each in accounts:
-        for group, now in each.waiting.items():
-            labels = [each.scheduler, *group]
-            waiting.add_metric(labels, now.pods)
-            longest.add_metric(labels, now.longest_s)
-            mean.add_metric(labels, now.mean_s)
-        for group, past in each.waited.items():
-            waited.add_metric([each.scheduler, *group], past.pods, past.total_s)
-    yield from (waiting, longest, mean, waited)
+        return families(self.accounts)

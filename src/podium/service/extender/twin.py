@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +31,6 @@ from podium.model.workload import PodSpec
 from podium.policies import HOLD
 from podium.service.extender.admission import Admission
 from podium.service.extender.prioritizer import record_on, scores_of, slots_on
-from podium.service.extender.scale import Ties
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import shortages
 
@@ -71,7 +71,7 @@ class Twin:
     """Holds the nodes and pods of a cluster as one policy would have placed them."""
 
     def __init__(
-        self, state: LiveState, scorer: Scorer, ties: Ties,
+        self, state: LiveState, scorer: Scorer, tie_scorer: Scorer | None,
         on_start: Callable[[Waiter, float], None],
     ) -> None:  # fmt: skip
         self.scorer = scorer
@@ -89,7 +89,8 @@ class Twin:
         self._is_roomier = False
         self._admission = Admission()
         self._rank = np.zeros(0, np.int64)
-        self._random = np.random.default_rng(0) if ties == "equal" else None
+        self._tie_scorer = tie_scorer  # None: among equals, the first by name is taken
+        self._random = np.random.default_rng(0)
 
     @property
     def nodes(self) -> Nodes:
@@ -301,12 +302,23 @@ class Twin:
             scores, chosen = np.full(len(nodes), HOLD), np.full(len(nodes), -1)
         best = scores.max(initial=HOLD)
         if best > HOLD:
-            ties = np.flatnonzero(scores == best)
-            if self._random is not None:
-                return int(self._random.choice(ties)), chosen
-        else:
-            ties = np.flatnonzero(admits & (shortages(request, nodes) == 0))
-        return int(ties[self._rank[ties].argmin()]) if len(ties) else -1, chosen
+            return self._settled(request, np.flatnonzero(scores == best)), chosen
+        fitting = np.flatnonzero(admits & (shortages(request, nodes) == 0))
+        return self._first(fitting) if len(fitting) else -1, chosen
+
+    def _settled(self, request: Request, ties: npt.NDArray[np.int64]) -> int:
+        """Chooses among equal nodes: as kube-scheduler would on its own, and then by lot."""
+        if self._tie_scorer is None or len(ties) == 1:
+            return self._first(ties)
+        everywhere = np.arange(len(ties))
+        with suppress(PolicyError):
+            nodes = self.nodes[ties]
+            scores = scores_of(self._tie_scorer, request, nodes, everywhere, everywhere).scores
+            ties = ties[scores == scores.max()]
+        return int(self._random.choice(ties))
+
+    def _first(self, nodes: npt.NDArray[np.int64]) -> int:
+        return int(nodes[self._rank[nodes].argmin()])
 
 
 def _line(spec: PodSpec) -> _Line:
