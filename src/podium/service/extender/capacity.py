@@ -92,7 +92,7 @@ def open_nodes(specs: Sequence[NodeSpec | None]) -> Flags:
 
 
 def _is_closed(spec: NodeSpec) -> bool:
-    return any(
+    return bool(spec.taints) and any(
         taint.key.startswith(_OWN_TAINTS) and taint.effect in ("NoSchedule", "NoExecute")
         for taint in spec.taints
     )

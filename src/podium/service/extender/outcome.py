@@ -171,11 +171,11 @@ class Outcome(Collector):
         for scheduler in list(self._scorers):
             yield from self._advance_twin(scheduler)
         demand = Demand.of(self._recent.records())
-        accounts = [self._account(CLUSTER, self._state.nodes, self._state.specs, demand)]
         yield
+        accounts = [self._account(CLUSTER, self._state.nodes, self._state.specs, demand)]
         for scheduler, twin in self._twins.items():
-            accounts.append(self._account(scheduler, twin.nodes, twin.specs, demand))
             yield
+            accounts.append(self._account(scheduler, twin.nodes, twin.specs, demand))
         self.accounts = tuple(accounts)
 
     def _advance_twin(self, scheduler: str) -> Iterator[None]:

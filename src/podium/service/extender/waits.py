@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,30 +79,33 @@ class Waits:
 
     def end(self, spec: PodSpec, wait_s: float) -> None:
         """Counts a pod that got a node."""
-        (group,) = self._groups([spec])
-        known = self.waited.setdefault(group, Waited())
+        known = self.waited.setdefault(self._group(*_asked(spec)), Waited())
         known.pods += 1
         known.total_s += max(0.0, wait_s)
 
     def waiting(self, pods: Iterable[tuple[PodSpec, float]], now_s: float) -> dict[Group, Waiting]:
         """Measures pods that wait since some time; groups that waited before have zeros."""
-        listed = list(pods)
+        since: dict[tuple[int, int, str], list[float]] = {}  # few ask for something different
+        for spec, since_s in pods:
+            since.setdefault(_asked(spec), []).append(since_s)
         waits: dict[Group, list[float]] = {group: [] for group in self.waited}
-        groups = self._groups([spec for spec, _ in listed])
-        for group, (_, since_s) in zip(groups, listed, strict=True):
-            waits.setdefault(group, []).append(max(0.0, now_s - since_s))
+        for asked, each in since.items():
+            waits.setdefault(self._group(*asked), []).extend(each)
         for group in waits:
             self.waited.setdefault(group, Waited())
-        return {
-            group: Waiting(len(each), max(each), sum(each) / len(each)) if each else Waiting()
-            for group, each in waits.items()
-        }
+        return {group: _summary(each, now_s) for group, each in waits.items()}
 
-    def _groups(self, specs: list[PodSpec]) -> list[Group]:
-        asked = np.array([(spec.gpu_count, spec.gpu_milli) for spec in specs], _ASKED)
-        names = [self._namespaces.of(spec.namespace or "default") for spec in specs]
-        classes = map(POD_CLASSES.__getitem__, class_of(asked).tolist())
-        return [Group(*each) for each in zip(classes, names, strict=True)]
+    def _group(self, gpu_count: int, gpu_milli: int, namespace: str) -> Group:
+        (number,) = class_of(np.array([(gpu_count, gpu_milli)], _ASKED)).tolist()
+        return Group(POD_CLASSES[number], self._namespaces.of(namespace))
 
 
-Groups = Mapping[Group, Waiting]
+def _asked(spec: PodSpec) -> tuple[int, int, str]:
+    return spec.gpu_count, spec.gpu_milli, spec.namespace or "default"
+
+
+def _summary(since_s: list[float], now_s: float) -> Waiting:
+    if not since_s:
+        return Waiting()
+    longest_s, mean_s = now_s - min(since_s), now_s - sum(since_s) / len(since_s)
+    return Waiting(len(since_s), max(0.0, longest_s), max(0.0, mean_s))
