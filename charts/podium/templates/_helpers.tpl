@@ -95,7 +95,7 @@ labels:
 {{- end -}}
 {{- $extender := dict "policy" $policy "shadow" (join "," .Values.policy.shadow)
       "filter" .Values.extender.filter "bind" .Values.extender.bind
-      "events" .Values.extender.events -}}
+      "events" .Values.extender.events "twin" .Values.extender.twin -}}
 {{- if eq .Values.mode "scheduler" -}}
 {{- /* Its kube-scheduler asks inside the pod; who comes for metrics must not. */ -}}
 {{- $extender = merge $extender (dict "loopback_only" true) -}}

@@ -87,7 +87,8 @@ def _capacities(accounts: Sequence[Account]) -> Iterator[Metric]:
 
 
 def _waits(accounts: Sequence[Account]) -> Iterator[Metric]:
-    by = ("class", "namespace")
+    # Prometheus calls the namespace of whom it asks "namespace".
+    by = ("pod_class", "pod_namespace")
     waiting = _gauge("waiting_pods", "Pods that wait for a node.", *by)
     longest = _gauge("waiting_longest_seconds", "How long the first of those waits.", *by)
     mean = _gauge("waiting_mean_seconds", "How long those wait by now, on average.", *by)

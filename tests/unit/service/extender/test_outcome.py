@@ -278,7 +278,7 @@ def test_figures_are_written_for_prometheus():
     registry.register(followed.outcome)
     lines = generate_latest(registry).decode().splitlines()
     start = '{policy="best-fit",scheduler="policy"}'
-    group = 'class="1-gpu",namespace="default"'
+    group = 'pod_class="1-gpu",pod_namespace="default"'
     expected = {
         'podium_cluster_gpus{scheduler="cluster"} 4.0',
         'podium_cluster_gpus_allocated{scheduler="cluster"} 0.0',
