@@ -131,7 +131,8 @@ class Twin:
             pod = self._state.pods.get(uid)
             if pod is not None and not _is_over(pod):
                 coming.append(uid)
-            elif self._leave(uid):
+            else:
+                self._leave(uid)
                 now_s = at_s
                 yield
         yield from self._follow_nodes(now_s)
@@ -183,8 +184,8 @@ class Twin:
         self._on.setdefault(seat.node, {})[uid] = seat
         self._fill(seat.node)
 
-    def _leave(self, uid: str) -> bool:
-        """Takes out a pod that is really gone; tells whether it was there."""
+    def _leave(self, uid: str) -> None:
+        """Takes out a pod that is really gone."""
         self._numbers.pop(uid, None)
         waiter = self.waiting.get(uid)
         if waiter is not None:
@@ -194,7 +195,6 @@ class Twin:
             del self._on[seat.node][uid]
             self._fill(seat.node)
             self._is_roomier = True
-        return seat is not None
 
     # Waiting.
 
