@@ -120,10 +120,36 @@ def test_kube_scheduler_has_the_version_of_the_cluster_as_it_is_published(versio
     assert '"registry.k8s.io/kube-scheduler:v1.36.4"' in done.stdout
 
 
+@pytest.mark.parametrize("weight", [1, 25, 1000])
+def test_one_point_of_a_wish_outvotes_podium_and_one_rank_outvotes_packing(weight, tmp_path):
+    made = rendered({"extender": {"weight": weight}}, tmp_path)
+    (profile,) = scheduler_configuration(made)["profiles"]
+    wishes = {each["name"]: each["weight"] for each in profile["plugins"]["multiPoint"]["enabled"]}
+    packing = 2 * 100  # NodeResourcesFit and ImageLocality, of weight 1
+    assert min(wishes.values()) > 10 * weight * 1000 + packing
+    assert max(wishes.values()) < 2**31
+    unit = wishes["NodeAffinity"] // 2
+    assert wishes == {
+        "TaintToleration": 3 * unit, "NodeAffinity": 2 * unit, "PodTopologySpread": 2 * unit,
+        "InterPodAffinity": 2 * unit, "DynamicResources": 2 * unit,
+    }  # fmt: skip
+    (settings,) = [each["data"] for each in made if each["metadata"]["name"] == "podium-settings"]
+    assert 10 * weight * int(settings["PODIUM_EXTENDER_DECISIVE_POINTS"]) > packing
+
+
+def test_podium_is_switched_off_by_one_value_and_nothing_else_changes(tmp_path):
+    on, off = (
+        scheduler_configuration(rendered({"extender": {"enabled": is_on}}, tmp_path))
+        for is_on in (True, False)
+    )
+    assert on.pop("extenders")
+    assert on == off
+
+
 def test_the_default_scores_do_not_spread_what_a_policy_packs(tmp_path):
     (profile,) = scheduler_configuration(rendered({}, tmp_path))["profiles"]
-    assert profile["plugins"] == {
-        "score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
+    assert profile["plugins"]["score"] == {
+        "disabled": [{"name": "NodeResourcesBalancedAllocation"}]
     }
     fit, spread = profile["pluginConfig"]
     assert fit["args"]["scoringStrategy"]["type"] == "MostAllocated"

@@ -111,7 +111,7 @@ podium.dev/unvalidated: "true"
 {{- $extender := dict "policy" (include "podium.policy" (list $policies $policies.name))
       "shadow" (join "," $shadow) "unvalidated" $policies.unvalidated
       "filter" .Values.extender.filter "bind" .Values.extender.bind
-      "events" .Values.extender.events -}}
+      "events" .Values.extender.events "twin" .Values.extender.twin -}}
 {{- if eq .Values.mode "scheduler" -}}
 {{- /* Its kube-scheduler asks inside the pod; who comes for metrics must not. NodeResourcesFit and
 ImageLocality give 200 points at most. */ -}}

@@ -28,6 +28,17 @@ class Extender:
             "let a policy score that is known not to be validated", flag="--extender-unvalidated"
         ),
     )
+    twin: bool = field(
+        default=False,
+        metadata=about(
+            "simulate what the policy, and kube-scheduler without it, would have made of the "
+            "cluster; shadow policies always have such a twin"
+        ),
+    )
+    twin_lifetime_s: float = field(
+        default=86400.0,
+        metadata=about("seconds after which twins begin anew as the cluster is", above=0),
+    )
     ties: str = field(
         default="equal",
         metadata=about(

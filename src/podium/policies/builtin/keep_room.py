@@ -20,7 +20,7 @@ WHOLE = 1000
 
 def prepare(shapes):
     """Lists the GPU pods of the largest demand, and the share of it that each has."""
-    demand = {}
+    demand: dict[tuple[int, ...], float] = {}
     for pod, count in zip(shapes.pods, shapes.weights, strict=True):
         gpus, milli = int(pod["gpu_count"]), int(pod["gpu_milli"])
         models = int(pod["gpu_models"]) % (1 << MODEL_BITS)

@@ -27,6 +27,7 @@ from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.events import EventWriter
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
+from podium.service.extender.outcome import Outcome
 from podium.service.extender.prioritizer import Prioritizer
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.verbs import Memory, Verbs
@@ -98,6 +99,7 @@ class Extender(Component):
         self.assumed = AssumedPods(own.assume_s, time.monotonic)
         self._metrics = ExtenderMetrics()
         self._memory = Memory(History(own.recent_pods), LiveWindow(own.window_pods))
+        self.outcome = Outcome(self.state, self._memory.recent, own, log)
         self.verbs = Verbs(own, self._metrics, self._memory, log, _later)
         self._running = AsyncExitStack()
         self._following: Following | None = None
@@ -114,7 +116,7 @@ class Extender(Component):
         listed += [_verb("filter", verbs.filter)] if own.filter else []
         listed += [_verb("bind", verbs.bind)] if own.bind else []
         answered = [replace(each, is_loopback_only=own.loopback_only) for each in listed]
-        return [*answered, self._explanations()]
+        return [*answered, self._explanations(), self._outcomes()]
 
     def label_values(self, label: str) -> set[str]:
         """Lists the values that the nodes of the cluster have under a label."""
@@ -143,16 +145,16 @@ class Extender(Component):
             "assumed_pods": ("Pods that are assumed on a node.", lambda: float(len(self.assumed))),
             "unmodelled_nodes": (
                 "Nodes that are left out since they cannot be modelled: no pod is scored on them.",
-                lambda: float(len(self.state.unmodelled_nodes)),
+                lambda: float(self.state.sizes().unmodelled_nodes),
             ),
-            "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),
-            "pods": ("Pods that are known.", lambda: float(len(self.state.pods))),
+            "nodes": ("Nodes that are known.", lambda: float(self.state.sizes().nodes)),
+            "pods": ("Pods that are known.", lambda: float(self.state.sizes().pods)),
             "recent_pods": (
                 "Recent pods from which tables are prepared.",
                 lambda: float(len(self._memory.recent)),
             ),
         }
-        return self._metrics.collectors(rows)
+        return [*self._metrics.collectors(rows), self.outcome]
 
     async def start(self) -> Facts:
         """Learns the cluster and compiles the policies."""
@@ -170,7 +172,9 @@ class Extender(Component):
         if own.events:
             self._write_events(following)
         self._recall()
+        self._running.callback(self.outcome.follow())
         await self._prepare(self._policies)
+        self._running.push_async_callback(_cancel, asyncio.create_task(self.outcome.run()))
         known = {"nodes": len(self.state.index), "pods": len(self.state.pods)}
         return {**self.config(), **known}
 
@@ -228,10 +232,16 @@ class Extender(Component):
         """Prepares the first tables of all policies, and scores the commonest pods."""
         shapes = self._memory.recent.shapes(self.state.gpu_kinds)
         nodes = self.state.nodes.copy()
-        make = lambda: [Scorer(policy, shapes).warm(nodes) for policy in policies]  # noqa: E731
+
+        def make() -> list[Scorer]:
+            self.outcome.prepare(policies, shapes, nodes.dtype)
+            return [Scorer(policy, shapes).warm(nodes) for policy in policies]
+
         scorer, *self.verbs.shadows = await asyncio.to_thread(make)
         recent, settings = self._memory.recent, self._settings.extender
-        self.verbs.prioritizer = Prioritizer(self.state, self.assumed, recent, scorer, settings)
+        own = Prioritizer(self.state, self.assumed, recent, scorer, settings)
+        self.verbs.prioritizer = own
+        self.outcome.latest = lambda: own.scorer.shapes
 
     def _explanations(self) -> APIRouter:
         router = APIRouter()
@@ -251,6 +261,17 @@ class Extender(Component):
                 raise Problem(404, problem, hint=hint)
             told = await asyncio.to_thread(entry.as_object)  # pods are scored meanwhile
             return JSONResponse({**told, "validated": self._policies[0].validation.word})
+
+        return router
+
+    def _outcomes(self) -> APIRouter:
+        router = APIRouter()
+
+        @router.get("/v1/outcome", response_model=bodies.Outcome)
+        async def outcome() -> JSONResponse:
+            """Tells what became of the cluster, and what its twins have made of the same pods."""
+            found = [each.as_object() for each in self.outcome.accounts]
+            return JSONResponse({"schedulers": found})
 
         return router
 

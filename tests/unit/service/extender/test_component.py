@@ -86,9 +86,37 @@ def test_it_lives_while_the_api_server_is_silent_and_not_once_a_watch_has_ended(
 
 def test_nodes_that_cannot_be_modelled_are_counted(served, cluster):
     cluster.state.apply("Node", "ADDED", gpu_node("large", 17))
+    served.prioritize(live(gpu_pod("p"), "u"))  # what changed is worked out when somebody asks
     lines = served.get("/metrics").body.decode().splitlines()
     assert "podium_extender_unmodelled_nodes 1.0" in lines
     assert "podium_extender_nodes 3.0" in lines
+
+
+def test_what_becomes_of_the_cluster_is_told(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fit", shadow="worst-fit", twin=True) as service:
+        assert service.start().get("/v1/outcome").json == {"schedulers": []}
+        service.prioritize(live(gpu_pod("p", 4), "u"))
+        cluster.state.apply("Pod", "ADDED", live(gpu_pod("p", 4), "u"))
+        list(service.extender.outcome.advance())
+        told = {each["scheduler"]: each for each in service.get("/v1/outcome").json["schedulers"]}
+        lines = service.get("/metrics").body.decode().splitlines()
+    held = {name: each["gpus_allocated"] for name, each in told.items()}
+    assert held == {"cluster": 3.0, "worst-fit (shadow)": 7.0, "policy": 7.0, "baseline": 7.0}
+    assert told["cluster"]["gpus_free"] == {"stranded": 0.0, "broken": 0.0, "idle": 9.0}
+    assert told["cluster"]["pods"][0]["waiting"] == 1
+    assert 'podium_cluster_gpus_allocated{scheduler="cluster"} 3.0' in lines
+    assert 'podium_cluster_gpus_allocated{scheduler="worst-fit (shadow)"} 7.0' in lines
+
+
+def test_figures_come_by_themselves(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fit").start() as service:
+
+        async def come():
+            while not service.extender.outcome.accounts:
+                await asyncio.sleep(0.01)
+
+        service.runner.run(asyncio.wait_for(come(), 30))
+        assert service.get("/v1/outcome").json["schedulers"][0]["gpus"] == 12
 
 
 @pytest.mark.parametrize("verb", ["filter", "bind"])
