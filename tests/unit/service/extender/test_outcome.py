@@ -102,7 +102,7 @@ def test_pods_would_not_go_to_nodes_that_are_cordoned():
 def test_a_cluster_without_nodes_has_nothing():
     state = LiveState()
     found = measure_capacity(
-        state.nodes, open_nodes(state.specs), Demand.of(RecentPods(1).records())
+        state.nodes, open_nodes(state.specs), Demand.of(LiveWindow(1).records())
     )
     assert (found.gpus, found.gpus_allocated, found.largest_pod_gpus) == (0, 0.0, 0)
 
