@@ -41,7 +41,7 @@ def extender_figures(tmp_path_factory):
     """Lists the figures of the extender with their labels."""
     settings = load_settings(environ={}, folder=tmp_path_factory.mktemp("settings"))
     log = Log(io.StringIO())
-    extender = Extender(settings, None, log.logger, None)
+    extender = Extender(settings, log.logger, None)
     found = {each._name: {*each._labelnames} for each in extender.collectors()}
     log.close()
     return found

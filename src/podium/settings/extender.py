@@ -63,6 +63,14 @@ class Extender:
             above=0,
         ),
     )
+    max_answer_s: float = field(
+        default=0.1,
+        metadata=about(
+            "seconds that the policy may take for a pod; after 3 late answers in a row it is not "
+            "asked for a while. Use half of kube-scheduler's httpTimeout",
+            above=0,
+        ),
+    )
     filter: bool = field(
         default=False,
         metadata=about("answer POST /extender/filter: keep pods off nodes that the policy refuses"),

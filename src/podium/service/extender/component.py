@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol
 
+import msgspec
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from prometheus_client.registry import Collector
@@ -21,14 +23,16 @@ from podium.kube import need_extra
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
 from podium.policies.policy import Policy
+from podium.policies.thread import in_thread
 from podium.service.components import BytesRoute, Component, Facts, Readiness
 from podium.service.extender import bodies
 from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.events import EventWriter
+from podium.service.extender.guard import Guard, LateError, guard_of
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Prioritizer
-from podium.service.extender.scorer import Scorer
+from podium.service.extender.scorer import Nodes, Scorer
 from podium.service.extender.verbs import Memory, Verbs
 from podium.service.extender.window import RecentPods
 from podium.service.extender.wire import BindingArgs
@@ -36,10 +40,26 @@ from podium.service.http.logs import KIND
 from podium.service.http.problem import Problem
 from podium.service.http.replies import ErrorReply
 from podium.settings import Settings
-from podium.store import Store
+from podium.traces.kubernetes.keys import GPU_COUNT, GPU_MILLI
+
+COMPILE_S, FIRST_S = 60.0, 5.0
+"""How long the start waits for a policy to be prepared and compiled, and for each first score."""
 
 MOST_BODY_BYTES = 2**26
 """Of a request with whole nodes: 1.5 MB for 1,500 of them, more where they have many images."""
+
+
+def _example(name: str, gpus: str, milli: str) -> Mapping[str, Any]:
+    requests = {"cpu": "1", "memory": "1Gi"}
+    notes = {GPU_COUNT: gpus, GPU_MILLI: milli} if gpus else {}
+    containers = [{"name": "main", "resources": {"requests": requests}}]
+    return {"metadata": {"name": name, "annotations": notes}, "spec": {"containers": containers}}
+
+
+_EXAMPLES = (
+    _example("without-gpu", "", ""), _example("part-of-gpu", "1", "500"),
+    _example("gpus", "2", "1000"),
+)  # fmt: skip
 
 
 class Following(Protocol):
@@ -77,12 +97,15 @@ class Extender(Component):
     description = "Scores the nodes of a live cluster for kube-scheduler."
     sections = ("extender",)
     ready_fields = MappingProxyType(
-        {"policy": Annotated[str, Field(description="The policy that scores.")]}
+        {
+            "policy": Annotated[str, Field(description="The policy that scores.")],
+            "slow_policies": Annotated[
+                str, Field(description="Policies that are too slow to be asked now, by commas.")
+            ],
+        }
     )
 
-    def __init__(
-        self, settings: Settings, _store: Store | None, log: FilteringBoundLogger, follow: Follow
-    ) -> None:
+    def __init__(self, settings: Settings, log: FilteringBoundLogger, follow: Follow) -> None:
         own = settings.extender
         self._settings = settings
         self._log = log
@@ -96,6 +119,7 @@ class Extender(Component):
         self._running = AsyncExitStack()
         self._following: Following | None = None
         self._policies: list[Policy] = []
+        self._guards: list[Guard] = []
 
     def routes(self) -> Sequence[BytesRoute | APIRouter]:
         """Lists the verbs that are switched on, and explanations."""
@@ -135,6 +159,10 @@ class Extender(Component):
                 "Nodes that are left out since they cannot be modelled: no pod is scored on them.",
                 lambda: float(len(self.state.unmodelled_nodes)),
             ),
+            "slow_policies": (
+                "Policies, shadows among them, that are too slow to be asked now.",
+                lambda: float(len(self._slow())),
+            ),
             "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),
             "pods": ("Pods that are known.", lambda: float(len(self.state.pods))),
             "recent_pods": (
@@ -149,10 +177,11 @@ class Extender(Component):
         need_extra()
         own = self._settings.extender
         names = [own.policy, *(name.strip() for name in own.shadow.split(",") if name.strip())]
-        self._policies = [
-            await asyncio.to_thread(named_policy, name, "extender.policy, extender.shadow")
-            for name in names
-        ]
+        place = "extender.policy, extender.shadow"
+        self._policies = [await in_thread(partial(named_policy, name, place)) for name in names]
+        for policy in self._policies:
+            self._guards.append(guard_of(policy, own.max_answer_s, self._log))
+            self._running.callback(self._guards[-1].close)
         self._following = following = await self._running.enter_async_context(
             self._follow(self._settings, self.state, self._log)
         )
@@ -163,6 +192,7 @@ class Extender(Component):
             self._write_events(following)
         self._recall()
         await self._prepare()
+        self._rehearse()
         preparing = asyncio.create_task(self._prepare_again())
         self._running.push_async_callback(_cancel, preparing)
         return {"policy": own.policy, "nodes": len(self.state.index), "pods": len(self.state.pods)}
@@ -191,7 +221,11 @@ class Extender(Component):
                 next(iter(problems), silent),
                 hint="check the API server, and the service's log",
             )
-        return Readiness(details={"policy": self._settings.extender.policy})
+        slow = ", ".join(self._slow())
+        return Readiness(details={"policy": self._settings.extender.policy, "slow_policies": slow})
+
+    def _slow(self) -> list[str]:
+        return [guard.policy for guard in self._guards if guard.is_pausing]
 
     def _recall(self) -> None:
         """Takes the pods that are there for the recent ones."""
@@ -208,17 +242,28 @@ class Extender(Component):
         known = [] if own is None else [own.scorer, *self.verbs.shadows]
 
         def make() -> list[Scorer]:
-            made = [each.refresh(shapes) for each in known]
-            made = made or [Scorer(policy, shapes) for policy in self._policies]
-            return [each.warm(nodes) for each in made]
+            if known:
+                return [each.refresh(shapes).warm(nodes) for each in known]
+            pairs = zip(self._policies, self._guards, strict=True)
+            return [_first(Scorer(policy, shapes, guard), guard, nodes) for policy, guard in pairs]
 
-        scorer, *shadows = await asyncio.to_thread(make)
+        scorer, *shadows = await in_thread(make)
         if own is None:
             settings = self._settings.extender
             self.verbs.prioritizer = Prioritizer(self.state, self.assumed, scorer, settings)
         else:
             own.scorer = scorer
         self.verbs.shadows = shadows
+
+    def _rehearse(self) -> None:
+        """Answers pods of all kinds once, so that nobody waits for what comes first."""
+        own = self.verbs.prioritizer
+        assert own is not None
+        scorer, own.scorer = own.scorer, own.scorer.stand_in()
+        for pod in _EXAMPLES:
+            body = {"Pod": pod, "NodeNames": [name for name in self.state.names if name]}
+            self.verbs.rehearse(msgspec.json.encode(body))
+        own.scorer = scorer
 
     async def _prepare_again(self) -> None:
         changes = self._memory.recent.changes
@@ -249,11 +294,20 @@ class Extender(Component):
                 problem = f"nothing is known of pod {namespace}/{pod}"
                 hint = "only pods that kube-scheduler asked about recently can be explained"
                 raise Problem(404, problem, hint=hint)
-            return JSONResponse(
-                await asyncio.to_thread(entry.as_object)
-            )  # pods are scored meanwhile
+            return JSONResponse(await in_thread(entry.as_object))  # pods are scored meanwhile
 
         return router
+
+
+def _first(scorer: Scorer, guard: Guard, nodes: Nodes) -> Scorer:
+    """Prepares and compiles a policy, and has it score; one that does not end is slow at once."""
+    try:
+        scorer.ask(b"", partial(scorer.compile_for, nodes.dtype), COMPILE_S)
+        for about, score in scorer.first_scores(nodes):
+            scorer.ask(about, score, FIRST_S)
+    except LateError:
+        guard.pause()
+    return scorer
 
 
 def _verb(name: str, answer: Callable[[bytes], Any]) -> BytesRoute:

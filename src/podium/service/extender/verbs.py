@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from structlog.typing import FilteringBoundLogger
 
+from podium.errors import PolicyError
 from podium.files.excerpt import excerpt
 from podium.kube.state import LiveState
 from podium.policies import HOLD
@@ -38,6 +39,8 @@ TAKEN = "other pods have taken the GPUs of node {} meanwhile"
 UNKNOWN = (
     "nothing is known of the GPUs of node {}: the watch does not show it, or it is not modelled"
 )
+
+UNMODELLED = "its GPUs cannot be modelled"
 
 Binder = Callable[[wire.BindingArgs, tuple[int, ...]], Awaitable[str]]
 """Binds a pod and notes its GPUs; returns what went wrong, or nothing."""
@@ -87,6 +90,13 @@ class Verbs:
             answer = wire.neutral(args.node_names)
         self._metrics.answered("prioritize", time.perf_counter() - started_s)
         return answer
+
+    def rehearse(self, body: bytes) -> None:
+        """Answers prioritize as always, but nobody: nothing is remembered, assumed or counted."""
+        assert self.prioritizer is not None
+        decision = self.prioritizer.decide(wire.read_args(body))
+        if isinstance(decision, Decision):
+            self._priorities(decision)
 
     def filter(self, body: bytes) -> bytes:
         """Removes nodes on which a pod does not fit, or that the policy refuses for now."""
@@ -197,7 +207,12 @@ class Verbs:
         entry = self._memory.history.add(decision, time.time(), names, self._gang(decision))
         self._memory.recent.add(decision.request, decision.pod.uid)
         for shadow in self.shadows:
-            best = _best(shadow, decision)
+            try:
+                best = _best(shadow, decision)
+            except PolicyError as error:
+                facts = {"policy": shadow.policy.name, "problem": str(error)}
+                self._log.warning("a shadow policy failed", **facts, **{KIND: "failed shadows"})
+                continue
             entry.shadow[shadow.policy.name] = best
             self._metrics.shadowed(shadow.policy.name, is_same=best == decision.best_node)
 
@@ -224,12 +239,21 @@ class Verbs:
                 places[is_removed].tolist(), lacking[is_removed].tolist(), strict=True
             )
         }
+        refused |= self._unbindable_nodes(decision)
         kept = len(decision.node_names) - len(refused)
         if kept == 1 and decision.best >= 0:
             self._assumed(decision)  # kube-scheduler does not score a single node
         elif not kept:
             self._later(lambda: self._remember(decision))
         return refused
+
+    def _unbindable_nodes(self, decision: Decision) -> dict[str, str]:
+        """Names nodes that cannot be modelled: where Podium binds, it gives out no GPUs of them."""
+        assert self.prioritizer is not None
+        unmodelled = self.prioritizer.state.unmodelled_nodes
+        if not (unmodelled and self._settings.bind and decision.request.spec.gpu_count):
+            return {}
+        return {name: UNMODELLED for name in decision.node_names if name in unmodelled}
 
     def _may_hold(self, decision: Decision) -> bool:
         """Returns whether the policy may still hold a pod back; none waits forever."""
