@@ -225,7 +225,7 @@ class Extender(Component):
         return Readiness(details={"policy": self._settings.extender.policy, "slow_policies": slow})
 
     def _slow(self) -> list[str]:
-        return [guard.policy for guard in self._guards if guard.is_pausing]
+        return [guard.policy for guard in self._guards if guard.is_slow]
 
     def _recall(self) -> None:
         """Takes the pods that are there for the recent ones."""

@@ -52,7 +52,7 @@ class Guard:
         self._until_s = 0.0  # when the pause ends
 
     @property
-    def is_pausing(self) -> bool:
+    def is_slow(self) -> bool:
         """Returns whether the policy was late too often, and not in time since."""
         return self._pause_s > 0
 
@@ -125,6 +125,11 @@ class ThreadGuard(Guard):
         self._left: list[PolicyThread] = []
         self._endless: set[bytes] = set()
 
+    @property
+    def is_slow(self) -> bool:
+        """Returns whether the policy was late too often, or does not end."""
+        return super().is_slow or self._is_stuck()
+
     def close(self) -> None:
         """Ends the thread, where it can be ended."""
         if self._thread is not None:
@@ -149,7 +154,7 @@ class ThreadGuard(Guard):
         """Finds a thread that is not busy; one that was for a whole pause is left behind."""
         if self._thread is not None and not self._thread.has_ended():
             if not self._pause_s:
-                if self._clock() - self._since_s > MOST_LATE * self._limit_s:
+                if self._is_stuck():
                     self.pause()
                 raise self._too_slow("it has not ended for an earlier pod")
             self._leave(self._thread)
@@ -161,6 +166,10 @@ class ThreadGuard(Guard):
                 raise self._too_slow("it does not end for several kinds of pods")
             self._thread = PolicyThread(f"policy {self.policy}")
         return self._thread
+
+    def _is_stuck(self) -> bool:
+        is_busy = self._thread is not None and not self._thread.has_ended()
+        return is_busy and self._clock() - self._since_s > MOST_LATE * self._limit_s
 
     def _leave(self, thread: PolicyThread) -> None:
         thread.leave()
