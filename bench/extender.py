@@ -132,7 +132,7 @@ def bodies(nodes: int, calls: int) -> list[tuple[dict[str, Any], bytes]]:
 def made_component(nodes: int, calls: int, policy: str) -> Extender:
     """Makes the component on a filled cluster."""
     settings = load_settings({"extender.policy": policy, "serve.port": 0}, environ={})
-    return Extender(settings, None, Log(io.StringIO()).logger, Cluster(nodes, calls))
+    return Extender(settings, Log(io.StringIO()).logger, Cluster(nodes, calls))
 
 
 def in_process(

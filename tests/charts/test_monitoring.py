@@ -52,7 +52,7 @@ def extender_figures(tmp_path_factory):
     """Lists the figures of the extender with their labels."""
     settings = load_settings(environ={}, folder=tmp_path_factory.mktemp("settings"))
     log = Log(io.StringIO())
-    extender = Extender(settings, None, log.logger, None)
+    extender = Extender(settings, log.logger, None)
     found = {}
     for each in extender.collectors():
         listed = each.collect() if isinstance(each, Outcome) else [each]

@@ -17,6 +17,7 @@ from support.tcp_proxy import tcp_proxy
 
 TIMEOUT_S = 0.2
 PODS = 6
+PAUSE_S = 31.0
 RECOVERY_S = 10.0
 """How long it may take until a cluster is followed again once its credentials are good."""
 
@@ -119,6 +120,89 @@ def test_credentials_that_are_bad_for_a_while_end_nothing(plane, cluster, tmp_pa
             assert time.monotonic() - good_s < RECOVERY_S + BUSY_S
             with plane.scheduler(configuration(process.url)):
                 assert follows_the_policy(cluster, process)
+
+
+def policy_file(folder, text):
+    """Writes a policy."""
+    file = folder / "policy.py"
+    file.write_text(text)
+    return str(file)
+
+
+ENDLESS = """
+def score(pod, node):
+    total = 0.0
+    while pod.cpu_milli == 2000:
+        total += 1.0
+    return total - node.cpu_milli_left
+"""
+
+SLOW = """
+import math
+
+def score(pod, node):
+    total = 0.0
+    if pod.cpu_milli == 2000:
+        for number in range(20000000):
+            total += math.sin(number)
+    return total - node.cpu_milli_left
+"""
+
+
+def large_pod(name):
+    """Makes a pod of two CPUs, for which policies here are slow."""
+    made = gpu_pod(name)
+    for amounts in made["spec"]["containers"][0]["resources"].values():
+        amounts["cpu"] = "2"
+    return made
+
+
+def test_a_policy_that_never_ends_for_one_pod_delays_no_other(plane, cluster, tmp_path):
+    policy = policy_file(tmp_path, ENDLESS)
+    with podium(plane, tmp_path, policy=policy) as process:
+        with plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")):
+            assert follows_the_policy(cluster, process)
+            bad = large_pod("endless")
+            cluster.create_all([bad])
+            wait_until_decided(cluster, [bad])
+            _, took_s = scheduled(cluster)
+            assert took_s < BUSY_S
+            assert process.get("/healthz").status == 200
+            wait_until(lambda: process.get("/readyz").json["slow_policies"] == "policy")
+        assert process.end(signal.SIGTERM) == 0
+
+
+def test_a_slow_policy_is_neutral_until_it_is_in_time(plane, cluster, tmp_path):
+    """It is tried again half a minute after it was late for the third time."""
+    with (
+        podium(plane, tmp_path, policy=policy_file(tmp_path, SLOW)) as process,
+        plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")),
+    ):
+        assert follows_the_policy(cluster, process)
+        cluster.create_all([large_pod("slow")])
+        wait_until(lambda: process.get("/readyz").json["slow_policies"] == "policy")
+        scheduled(cluster)  # the pause begins
+        time.sleep(PAUSE_S)
+        scheduled(cluster)
+        wait_until(lambda: process.get("/readyz").json["slow_policies"] == "")
+        assert follows_the_policy(cluster, process)
+
+
+def test_nodes_that_cannot_be_modelled_have_their_share_of_pods(plane, api, tmp_path):
+    """Nobody knows more of the large ones than kube-scheduler, which spreads pods over all."""
+    large = {f"large-{i}" for i in range(4)}
+    api.create_all(
+        [*(gpu_node(f"node-{i}", 4) for i in range(4)), *(gpu_node(n, 32) for n in large)]
+    )
+    with (
+        podium(plane, tmp_path, policy="best-fit", ties="equal") as process,
+        plane.scheduler(configuration(process.url)),
+    ):
+        pods = [gpu_pod(f"pod-{next(NUMBERS):03}") for _ in range(14)]
+        api.create_all(pods)
+        found = wait_until_decided(api, pods)
+    assert large & set(found.values())
+    assert {f"node-{i}" for i in range(4)} & set(found.values())
 
 
 @contextmanager

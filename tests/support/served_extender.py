@@ -71,7 +71,7 @@ class Served(Service):
         self.runner = asyncio.Runner()
         self.lines = io.StringIO()
         self.log = Log(self.lines)
-        self.extender = Extender(settings, None, self.log.logger, cluster)
+        self.extender = Extender(settings, self.log.logger, cluster)
         self.components = Components([self.extender], self.log.logger)
         self.app = create_app(Composed(settings, self.components, self.log.logger))
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from podium.settings import Settings
 
-POLICY = "fed-gpu"
+POLICY = "keep-room"
 NODES = 20
 SEED = 10
 REFRESH_S = 0.1

@@ -71,9 +71,10 @@ def serve(
     )
     screen = Screen(settings.display)
 
-    def announce(url: str, store: Store) -> None:
+    def announce(url: str, store: Store | None) -> None:
         if sys.stderr.isatty():  # the log says the same as JSON
-            screen.note(f"Podium listens on {url} and stores observations in {store.label}")
+            stored = "" if store is None else f" and stores observations in {store.label}"
+            screen.note(f"Podium listens on {url}{stored}")
 
     if run_service(settings, announce) == signal.SIGINT:
         raise typer.Exit(Told(INTERRUPTED))

@@ -44,8 +44,8 @@ def score_nodes(
         native.address,
         pods.ctypes.data,
         (nodes.ctypes.data, nodes.itemsize),
-        nodes["gpu_milli_left"],
-        pods["gpu_milli"][0] if by_slot else 0,
+        np.ascontiguousarray(nodes["gpu_milli_left"]),  # of one type, or it is compiled twice
+        int(pods["gpu_milli"][0]) if by_slot else 0,
         picked,
         _place_of(table),
         found,

@@ -143,6 +143,11 @@ class PairSession:
             scores[picked], gpu_slots[picked] = self._score(pod, nodes, picked, table)
         return NodeScores(scores, gpu_slots)
 
+    def compile(self, dtype: np.dtype[Any]) -> None:
+        """Compiles what scores nodes with such records, without asking the policy."""
+        nobody, nowhere = np.zeros(1, POD)[0], np.zeros(0, np.int64)
+        self._score(nobody, np.zeros(0, dtype), nowhere, self._table)
+
     def _score(
         self, pod: np.void, nodes: npt.NDArray[Any], picked: Slots, table: Scores
     ) -> tuple[Scores, Slots]:

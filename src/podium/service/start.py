@@ -1,10 +1,11 @@
-"""Builds the service from the settings: opens its store, composes it, and runs it to its end."""
+"""Builds the service from the settings: composes it, with a store if it learns, and runs it."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from structlog.typing import FilteringBoundLogger
 
@@ -21,38 +22,43 @@ from podium.store import Store, open_store
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
-Maker = Callable[[Settings, Store, FilteringBoundLogger], Component]
+Maker = Callable[[Settings, Store | None, FilteringBoundLogger], Component]
 
 
-def _extender(settings: Settings, store: Store, log: FilteringBoundLogger) -> Component:
+def _learning(settings: Settings, store: Store | None, log: FilteringBoundLogger) -> Component:
+    assert store is not None
+    return Learning(settings, store, log)
+
+
+def _extender(settings: Settings, _store: Store | None, log: FilteringBoundLogger) -> Component:
     need_kube_extra()
     from podium.service.extender.component import Extender
     from podium.service.extender.following import follow_cluster
 
-    return Extender(settings, store, log, follow_cluster)
+    return Extender(settings, log, follow_cluster)
 
 
-def _webhook(settings: Settings, store: Store, log: FilteringBoundLogger) -> Component:
+def _webhook(settings: Settings, _store: Store | None, log: FilteringBoundLogger) -> Component:
     need_kube_extra()
     from podium.service.extender.webhook import Webhook
 
-    return Webhook(settings, store, log)
+    return Webhook(settings, log)
 
 
-MAKERS: Mapping[str, Maker] = {"learning": Learning, "extender": _extender, "webhook": _webhook}
+MAKERS: Mapping[str, Maker] = {"learning": _learning, "extender": _extender, "webhook": _webhook}
 """Every component that `serve.components` can switch on."""
 
 
-def run_service(settings: Settings, on_listening: Callable[[str, Store], None]) -> int:
+def run_service(settings: Settings, on_listening: Callable[[str, Store | None], None]) -> int:
     """Serves until a signal comes, and returns that signal.
 
     Args:
         settings: of everything.
-        on_listening: called with the address and the store once the service listens.
+        on_listening: called with the address, and the store if there is one, once it listens.
     """
     token, is_encrypted = read_token(settings.serve), check_tls(settings.serve)
     names = component_names(settings)
-    with open_store(settings.store.url, settings.serve.store_limit_s * LOCK_SHARE) as store:
+    with _opened_store(settings, names) as store:
         listener = listen(settings.serve)
         known = secrets_of(settings, os.environ, token=token or "")
         log = Log(sys.stderr, settings.serve.log_level, known)
@@ -64,8 +70,8 @@ def run_service(settings: Settings, on_listening: Callable[[str, Store], None]) 
             url = f"{'https' if is_encrypted else 'http'}://{shown}:{port}"
             on_listening(url, store)
             service = compose(settings, store, log.logger, token)
-            facts = {"components": names, "store": store.label, "has_token": bool(token)}
-            log.logger.info("listening", url=url, **facts)
+            facts = {} if store is None else {"store": store.label}
+            log.logger.info("listening", url=url, components=names, **facts, has_token=bool(token))
             if token is None and settings.serve.host not in LOOPBACK:
                 problem = "anyone who can reach this address can use the service"
                 log.logger.warning(problem, hint="set a token with --token-file")
@@ -79,10 +85,20 @@ def run_service(settings: Settings, on_listening: Callable[[str, Store], None]) 
             log.close()
 
 
+@contextmanager
+def _opened_store(settings: Settings, names: Sequence[str]) -> Iterator[Store | None]:
+    """Opens the store where somebody learns; nobody else needs one."""
+    if "learning" not in names:
+        yield None
+        return
+    with open_store(settings.store.url, settings.serve.store_limit_s * LOCK_SHARE) as store:
+        yield store
+
+
 def compose(
-    settings: Settings, store: Store, log: FilteringBoundLogger, token: str | None = None
+    settings: Settings, store: Store | None, log: FilteringBoundLogger, token: str | None = None
 ) -> Service:
-    """Builds a service from the components that are switched on, on an open store."""
+    """Builds a service from the components that are switched on, on an open store if one learns."""
     made = [MAKERS[name](settings, store, log) for name in component_names(settings)]
     components = Components(made, log)
     for each in made:

@@ -12,7 +12,7 @@ class Extender:
     """How pods of a live cluster are scored for kube-scheduler."""
 
     policy: str = field(
-        default="fgd",
+        default="keep-room",
         metadata=about("policy that scores, by name, file or run", flag="--extender-policy"),
     )
     shadow: str = field(
@@ -79,6 +79,14 @@ class Extender:
         metadata=about(
             "seconds without word from the API server after which nothing is scored; an idle one "
             "says every minute that nothing happened",
+            above=0,
+        ),
+    )
+    max_answer_s: float = field(
+        default=0.1,
+        metadata=about(
+            "seconds that the policy may take for a pod; after 3 late answers in a row it is not "
+            "asked for a while. Use half of kube-scheduler's httpTimeout",
             above=0,
         ),
     )

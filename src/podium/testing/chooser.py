@@ -11,6 +11,7 @@ from podium.model.records import pod_view
 from podium.policies import HOLD, ClusterPolicy
 from podium.policies.session import is_feasible
 from podium.policies.states import random_states
+from podium.testing.attempt import Attempt
 from podium.testing.report import Finding, described
 
 NUM_CHOICES = 200
@@ -21,10 +22,10 @@ REPEATS = "makes the same choices again"
 READS = "leaves records alone"
 
 
-def check_cluster(policy: ClusterPolicy, seed: int) -> list[Finding]:
+def check_cluster(policy: ClusterPolicy, seed: int, attempt: Attempt) -> list[Finding]:
     """Asks two choosers with one seed for the same choices."""
     try:
-        first, second = _Trial(policy, seed), _Trial(policy, seed)
+        first, second = _Trial(policy, seed, attempt), _Trial(policy, seed, attempt)
     except Exception as error:  # noqa: BLE001 - the policy is the user's own code
         return [Finding(RAISES, False, described(policy, error))]
     if first.error and not first.choices:
@@ -43,11 +44,14 @@ def check_cluster(policy: ClusterPolicy, seed: int) -> list[Finding]:
 class _Trial:
     """Has one chooser decide a series of random situations."""
 
-    def __init__(self, policy: ClusterPolicy, seed: int) -> None:
+    def __init__(self, policy: ClusterPolicy, seed: int, attempt: Attempt) -> None:
         self.choices: list[float] = []
         self.error = self.misfit = self.change = ""
         self._policy = policy
+        self._attempt = attempt
+        attempt.at(lambda: "where it is created")
         chooser = policy.start(seed)
+        attempt.aside()
         states = random_states(NUM_CHOICES * NUM_NODES, seed).with_slots(8)
         for begin in range(0, len(states) - NUM_NODES, NUM_NODES):
             pod, nodes = states.pods[begin], states.nodes[begin : begin + NUM_NODES].copy()
@@ -58,6 +62,7 @@ class _Trial:
         feasible = fitting_nodes(pod, nodes)
         before = (nodes.tobytes(), feasible.tobytes())
         shown = feasible.copy()
+        self._attempt.at(lambda: f"for {pod_view(pod)} among {len(nodes)} nodes, {shown.tolist()}")
         try:
             choice = chooser.choose(pod_view(pod), nodes, shown)
             self.choices.append(float(choice))

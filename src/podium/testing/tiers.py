@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from podium.sim import Inflation, Protocol, Replay, Result, Rounds, Setup, simul
 from podium.sim.recount import recount
 from podium.sim.result import unnamed_hold
 from podium.sim.tiers import Tier
+from podium.testing.attempt import RUN_STEPS, Attempt
 from podium.testing.report import Finding
 
 NUM_PODS = 240
@@ -25,7 +27,7 @@ _TIERS: dict[Tier, str] = {"python": "in plain Python", "cached": "cached", "sca
 _PROTOCOLS: tuple[Protocol, ...] = (Replay(), Inflation(ratio=1.2), Rounds(max_rounds=3))
 
 
-def check_tiers(policy: Policy, seed: int, *, can_compile: bool) -> list[Finding]:
+def check_tiers(policy: Policy, seed: int, attempt: Attempt, *, can_compile: bool) -> list[Finding]:
     """Runs small instances under every protocol and compares the digests."""
     cluster, workload = random_instance(seed)
     tiers: list[Tier] = [*_TIERS] if can_compile else ["python"]
@@ -34,6 +36,7 @@ def check_tiers(policy: Policy, seed: int, *, can_compile: bool) -> list[Finding
     runs: list[Result] = []
     for protocol in _PROTOCOLS:
         for tier in tiers:
+            attempt.at(partial("in a run ({}, {})".format, protocol.name, tier), RUN_STEPS)
             try:
                 runs.append(simulate(cluster, workload, policy, protocol, Setup(seed, tier)))
             except PodiumError as error:

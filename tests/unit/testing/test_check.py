@@ -8,6 +8,7 @@ from podium.policies import HOLD, ClusterPolicy, from_function, load
 from podium.policies.policy import policy_of
 from podium.policies.source import read_source
 from podium.testing import Finding, Report, check_policy
+from podium.testing.attempt import Attempt
 from podium.testing.tiers import check_tiers
 
 CALLS = itertools.count()
@@ -126,12 +127,12 @@ def indifferent(pod, node):  # noqa: ARG001
 
 
 def test_tiers_that_place_pods_differently_are_found_out():
-    finding = check_tiers(two_faced(), 0, can_compile=True)[0]
+    finding = check_tiers(two_faced(), 0, Attempt(), can_compile=True)[0]
     assert (finding.is_ok, "tiers python and" in finding.detail) == (False, True)
 
 
 def test_runs_that_fail_are_found_out():
-    finding = check_tiers(from_function(dividing), 0, can_compile=False)[0]
+    finding = check_tiers(from_function(dividing), 0, Attempt(), can_compile=False)[0]
     assert (finding.is_ok, "replay, python: " in finding.detail) == (False, True)
 
 
@@ -197,7 +198,7 @@ def test_a_cluster_policy_that_breaks_a_promise_is_found_out(chooser, promise):
 
 
 def test_two_runs_of_a_cluster_policy_that_differ_are_found_out():
-    finding = check_tiers(ClusterPolicy("mine", Unrepeatable), 0, can_compile=False)[0]
+    finding = check_tiers(ClusterPolicy("mine", Unrepeatable), 0, Attempt(), can_compile=False)[0]
     assert (finding.is_ok, "two runs with one seed differ" in finding.detail) == (False, True)
 
 
@@ -236,3 +237,42 @@ def test_promises_are_judged_where_a_policy_does_not_raise():
     details = {finding.name: finding.detail for finding in report.findings}
     assert "line 2: ZeroDivisionError" in details["raises nothing"]
     assert details["gives finite scores"].startswith("judged in ")
+
+
+def endless_for_pairs(pod, node):
+    total = 0.0
+    while pod.gpu_count == 2:
+        total += 1.0
+    return total - node.cpu_milli_left
+
+
+class NeverChooses:
+    def __init__(self, seed):
+        del seed
+
+    def choose(self, _pod, _nodes, feasible):
+        while feasible.any():
+            pass
+        return HOLD
+
+
+def preparing_for_ever(_shapes):
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("policy", "case"),
+    [
+        (from_function(endless_for_pairs), ["for Pod(", "gpu_count=2", " on Node("]),
+        (ClusterPolicy("mine", NeverChooses), ["for Pod("]),
+        (
+            replace(from_function(lambda pod, node, table: 1.0), prepare=preparing_for_ever),  # noqa: ARG005
+            ["in prepare"],
+        ),
+    ],
+)
+def test_a_policy_that_never_ends_is_found_out(policy, case):
+    (finding,) = check_policy(policy, step_s=1.0).findings
+    assert (finding.name, finding.is_ok) == ("ends", False)
+    assert all(each in finding.detail for each in case)

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol
 
+import msgspec
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from prometheus_client.registry import Collector
@@ -21,25 +23,43 @@ from podium.kube import need_extra
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
 from podium.policies.policy import Policy
+from podium.policies.thread import in_thread
 from podium.service.components import BytesRoute, Component, Facts, Readiness
 from podium.service.extender import bodies
 from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.events import EventWriter
+from podium.service.extender.guard import Guard, LateError, guard_of
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.outcome import Outcome
 from podium.service.extender.prioritizer import Prioritizer
-from podium.service.extender.scorer import Scorer
+from podium.service.extender.scorer import Nodes, Scorer
 from podium.service.extender.verbs import Memory, Verbs
 from podium.service.extender.window import LiveWindow
 from podium.service.extender.wire import BindingArgs
 from podium.service.http.problem import Problem
 from podium.service.http.replies import ErrorReply
 from podium.settings import Settings
-from podium.store import Store
+from podium.traces.kubernetes.keys import GPU_COUNT, GPU_MILLI
+
+COMPILE_S, FIRST_S = 60.0, 5.0
+"""How long the start waits for a policy to be prepared and compiled, and for each first score."""
 
 MOST_BODY_BYTES = 2**26
 """Of a request with whole nodes: 1.5 MB for 1,500 of them, more where they have many images."""
+
+
+def _example(name: str, gpus: str, milli: str) -> Mapping[str, Any]:
+    requests = {"cpu": "1", "memory": "1Gi"}
+    notes = {GPU_COUNT: gpus, GPU_MILLI: milli} if gpus else {}
+    containers = [{"name": "main", "resources": {"requests": requests}}]
+    return {"metadata": {"name": name, "annotations": notes}, "spec": {"containers": containers}}
+
+
+_EXAMPLES = (
+    _example("without-gpu", "", ""), _example("part-of-gpu", "1", "500"),
+    _example("gpus", "2", "1000"),
+)  # fmt: skip
 
 
 class Following(Protocol):
@@ -84,12 +104,13 @@ class Extender(Component):
         {
             "policy": Annotated[str, Field(description="The policy that scores.")],
             "validated": Annotated[str, Field(description="Whether it is: yes, no or unknown.")],
+            "slow_policies": Annotated[
+                str, Field(description="Policies that are too slow to be asked now, by commas.")
+            ],
         }
     )
 
-    def __init__(
-        self, settings: Settings, _store: Store | None, log: FilteringBoundLogger, follow: Follow
-    ) -> None:
+    def __init__(self, settings: Settings, log: FilteringBoundLogger, follow: Follow) -> None:
         own = settings.extender
         self._settings = settings
         self._log = log
@@ -103,6 +124,7 @@ class Extender(Component):
         self.verbs = Verbs(own, self._metrics, self._memory, log, _later)
         self._running = AsyncExitStack()
         self._following: Following | None = None
+        self._guards: list[Guard] = []
 
     @property
     def failure(self) -> Exception | None:
@@ -147,6 +169,10 @@ class Extender(Component):
                 "Nodes that are left out since they cannot be modelled: no pod is scored on them.",
                 lambda: float(self.state.sizes().unmodelled_nodes),
             ),
+            "slow_policies": (
+                "Policies, shadows among them, that are too slow to be asked now.",
+                lambda: float(len(self._slow())),
+            ),
             "nodes": ("Nodes that are known.", lambda: float(self.state.sizes().nodes)),
             "pods": ("Pods that are known.", lambda: float(self.state.sizes().pods)),
             "recent_pods": (
@@ -160,9 +186,12 @@ class Extender(Component):
         """Learns the cluster and compiles the policies."""
         need_extra()
         own = self._settings.extender
-        self._policies = await asyncio.to_thread(_policies, self._settings)
+        self._policies = await in_thread(partial(_policies, self._settings))
         self._metrics.policies(self._policies)
         self._warn_of_unvalidated()
+        for policy in self._policies:
+            self._guards.append(guard_of(policy, own.max_answer_s, self._log))
+            self._running.callback(self._guards[-1].close)
         self._following = following = await self._running.enter_async_context(
             self._follow(self._settings, self.state, self._log)
         )
@@ -173,7 +202,8 @@ class Extender(Component):
             self._write_events(following)
         self._recall()
         self._running.callback(self.outcome.follow())
-        await self._prepare(self._policies)
+        await self._prepare()
+        self._rehearse()
         self._running.push_async_callback(_cancel, asyncio.create_task(self.outcome.run()))
         known = {"nodes": len(self.state.index), "pods": len(self.state.pods)}
         return {**self.config(), **known}
@@ -218,8 +248,12 @@ class Extender(Component):
                 hint="check the API server, and the service's log",
             )
         policy = self._policies[0]
+        slow = ", ".join(self._slow())
         details = {"policy": policy.name, "validated": policy.validation.word}
-        return Readiness(details=details)
+        return Readiness(details={**details, "slow_policies": slow})
+
+    def _slow(self) -> list[str]:
+        return [guard.policy for guard in self._guards if guard.is_slow]
 
     def _recall(self) -> None:
         """Takes the pods that run for the recent ones; those that wait will be asked about."""
@@ -228,20 +262,32 @@ class Extender(Component):
             if not isinstance(request, Unreadable):
                 self._memory.recent.add(request)
 
-    async def _prepare(self, policies: list[Policy]) -> None:
+    async def _prepare(self) -> None:
         """Prepares the first tables of all policies, and scores the commonest pods."""
         shapes = self._memory.recent.shapes(self.state.gpu_kinds)
         nodes = self.state.nodes.copy()
 
         def make() -> list[Scorer]:
-            self.outcome.prepare(policies, shapes, nodes.dtype)
-            return [Scorer(policy, shapes).warm(nodes) for policy in policies]
+            self.outcome.prepare(self._policies, shapes, nodes.dtype)
+            pairs = zip(self._policies, self._guards, strict=True)
+            return [_first(Scorer(policy, shapes, guard), guard, nodes) for policy, guard in pairs]
 
-        scorer, *self.verbs.shadows = await asyncio.to_thread(make)
+        scorer, *self.verbs.shadows = await in_thread(make)
         recent, settings = self._memory.recent, self._settings.extender
         own = Prioritizer(self.state, self.assumed, recent, scorer, settings)
         self.verbs.prioritizer = own
         self.outcome.latest = lambda: own.scorer.shapes
+
+    def _rehearse(self) -> None:
+        """Answers pods of all kinds once, so that nobody waits for what comes first."""
+        own = self.verbs.prioritizer
+        assert own is not None
+        kept = own.scorer, own.recent
+        own.scorer, own.recent = own.scorer.stand_in(), LiveWindow(1)
+        for pod in _EXAMPLES:
+            body = {"Pod": pod, "NodeNames": [name for name in self.state.names if name]}
+            self.verbs.rehearse(msgspec.json.encode(body))
+        own.scorer, own.recent = kept
 
     def _explanations(self) -> APIRouter:
         router = APIRouter()
@@ -259,7 +305,7 @@ class Extender(Component):
                 problem = f"nothing is known of pod {namespace}/{pod}"
                 hint = "only pods that kube-scheduler asked about recently can be explained"
                 raise Problem(404, problem, hint=hint)
-            told = await asyncio.to_thread(entry.as_object)  # pods are scored meanwhile
+            told = await in_thread(entry.as_object)  # pods are scored meanwhile
             return JSONResponse({**told, "validated": self._policies[0].validation.word})
 
         return router
@@ -284,6 +330,17 @@ def _policies(settings: Settings) -> list[Policy]:
     names = dict.fromkeys(name.strip() for name in own.shadow.split(",") if name.strip())
     others = (name for name in names if name != own.policy)
     return [active, *shadow_policies(others, where, active)]
+
+
+def _first(scorer: Scorer, guard: Guard, nodes: Nodes) -> Scorer:
+    """Prepares and compiles a policy, and has it score; one that does not end is slow at once."""
+    try:
+        scorer.ask(b"", partial(scorer.compile_for, nodes.dtype), COMPILE_S)
+        for about, score in scorer.first_scores(nodes):
+            scorer.ask(about, score, FIRST_S)
+    except LateError:
+        guard.pause()
+    return scorer
 
 
 def _verb(name: str, answer: Callable[[bytes], Any]) -> BytesRoute:

@@ -186,12 +186,14 @@ def summary(entry: Entry) -> str:
             said += f"; next {_pointed(decision, int(points.argmax()))}"
     if not entry.bound_to:
         return said
-    if decision.is_best(entry.bound_to):
+    place = (
+        decision.node_names.index(entry.bound_to) if entry.bound_to in decision.node_names else -1
+    )
+    if place >= 0 and decision.best >= 0 and decision.points[place] == decision.points.max():
         where = "there" if decision.tied == 1 else f"to {entry.bound_to}, one of them"
         return f"{said}; bound {where}"
-    if entry.bound_to not in decision.node_names:
+    if place < 0:
         return f"{said}; bound to {entry.bound_to}, which was not asked about"
-    place = decision.node_names.index(entry.bound_to)
     return f"{said}; bound to {_pointed(decision, place)}"
 
 

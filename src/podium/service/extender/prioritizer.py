@@ -6,6 +6,7 @@ Nothing here waits, and nothing is asked of the API server: the state is kept cu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Literal, cast
@@ -24,6 +25,7 @@ from podium.policies import HOLD, load
 from podium.policies.session import NodeScores
 from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.gangs import GangTargets, Target
+from podium.service.extender.guard import LateError
 from podium.service.extender.scale import MOST, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import shortages
@@ -33,7 +35,9 @@ from podium.settings import Extender
 from podium.sim.plan import TIE_POLICY
 from podium.traces.kubernetes.pod import PREFERENCES
 
-Reason = Literal["malformed", "not-ready", "stale", "unmodelled", "unknown-nodes", "policy", "bug"]
+Reason = Literal[
+    "malformed", "not-ready", "stale", "unmodelled", "unknown-nodes", "policy", "slow", "bug"
+]
 """Why no node is preferred."""
 
 MOST_STRANGERS = 100
@@ -43,6 +47,7 @@ FEW_NODES = 16
 
 Nodes = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
+_NONE = np.zeros(0, np.int64)
 _read_object = msgspec.json.Decoder().decode
 
 
@@ -83,11 +88,9 @@ class Decision:
         """Counts the nodes that have the most points."""
         return int((self.points == self.points.max()).sum()) if self.best >= 0 else 0
 
-    def is_best(self, node: str) -> bool:
-        """Tells whether no node has more points."""
-        if self.best < 0 or node not in self.node_names:
-            return False
-        return bool(self.points[self.node_names.index(node)] == self.points[self.best])
+    def is_best(self, node: int) -> bool:
+        """Tells whether no node has more points than the one whose record has this index."""
+        return self.best >= 0 and bool((self.points[self.at == node] == self.points.max()).any())
 
 
 class NodeNames:
@@ -151,7 +154,7 @@ class Prioritizer:
             self._learn(request, args.pod.uid, nodes, at)
             found = scores_of(self.scorer, request, nodes, at, rank)
         except PolicyError as error:
-            return Neutral("policy", str(error))
+            return Neutral("slow" if isinstance(error, LateError) else "policy", str(error))
         scores = np.where(at >= 0, found.scores[at], HOLD) if len(at) else np.zeros(0)
         target = self._target(request)
         points = self._points(scores, at, rank, target)
@@ -195,11 +198,12 @@ class Prioritizer:
             return -1, 0
         tied = np.flatnonzero(points == most)
         known = tied[at[tied] >= 0]
-        if len(tied) == 1 or not len(known):
-            return int(tied[0]), len(tied) - 1
-        packed = self._packing.scores(request.record, nodes[at[known]]).scores
-        foremost = known[packed == packed.max()]
-        return int(foremost[0]), len(foremost) - 1
+        if len(known) > 1:
+            packed = self._packing.scores(request.record, nodes[at[known]]).scores
+            foremost = known[packed == packed.max()]
+        else:
+            foremost = known
+        return int(foremost[0]), len(foremost) - 1 + len(tied) - len(known)
 
     def assume(self, decision: Decision) -> None:
         """Assumes the pod on its best node until the watch shows where it went.
@@ -251,7 +255,8 @@ class Prioritizer:
                 return decision.slots
         slots = np.full(at + 1, -1)
         if self.scorer.is_pure:  # another policy would take it for another decision
-            slots = _by_kind(self.scorer, request, nodes).gpu_slots
+            with suppress(PolicyError):
+                slots = scores_of(self.scorer, request, nodes, _NONE, _NONE).gpu_slots
         return slots_on(request, slots, nodes, at)
 
     def _request(self, args: ExtenderArgs) -> Request | Unreadable:
@@ -292,7 +297,7 @@ class Prioritizer:
         self, scores: npt.NDArray[np.float64], at: Whole, rank: Whole, target: Target | None
     ) -> Whole:
         if target is None:
-            return self._scaled(scores, at, rank)
+            return _with_unknown(self._scaled(scores, at, rank), at, at >= 0)
         is_inside = target.flags(self.state.domains)[at] & (at >= 0)
         gang_points = self._settings.gang_points
         points = np.zeros(len(scores), np.int64)
@@ -300,7 +305,7 @@ class Prioritizer:
             own = self._scaled(scores[group], at[group], rank)
             shared = np.maximum(own * (MOST - gang_points) // MOST, 1) + extra
             points[group] = np.where(own > 0, np.minimum(shared, MOST), 0)
-        return points
+        return _with_unknown(points, at, (at >= 0) & ~is_inside)
 
     def _scaled(self, scores: npt.NDArray[np.float64], at: Whole, rank: Whole) -> Whole:
         """Gives points to nodes that stand in any order."""
@@ -320,14 +325,29 @@ def _fitting(request: Request, nodes: Nodes, at: Whole) -> int:
     return count
 
 
+def _with_unknown(points: Whole, at: Whole, is_rival: npt.NDArray[np.bool_]) -> Whole:
+    """Gives nodes of which nothing is known the points of their best rival.
+
+    So they neither win nor lose by Podium: kube-scheduler's own scores decide between the two.
+    """
+    return np.where(at >= 0, points, points[is_rival].max(initial=0))
+
+
 def scores_of(scorer: Scorer, request: Request, nodes: Nodes, at: Whole, rank: Whole) -> NodeScores:
     """Scores a pod on the nodes asked about, as what it is on the GPUs of each.
 
     A policy that sees the whole cluster sees no others, in the order that breaks ties.
+
+    Raises:
+        PolicyError: the policy fails, or is too slow (LateError).
     """
+    about = request.record.tobytes()
+    if request.shares is not None:
+        about += request.shares.tobytes()
     if scorer.is_pure or not len(nodes):
-        return _by_kind(scorer, request, nodes)
-    found = _by_kind(scorer, request, shown_in_order(nodes, at, rank))
+        return scorer.ask(about, lambda: _by_kind(scorer, request, nodes))
+    shown = shown_in_order(nodes, at, rank)
+    found = scorer.ask(about, lambda: _by_kind(scorer, request, shown))
     return NodeScores(found.scores[rank], found.gpu_slots[rank])
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from structlog.typing import FilteringBoundLogger
 
+from podium.errors import PolicyError
 from podium.files.excerpt import excerpt
 from podium.kube.state import LiveState
 from podium.policies import HOLD
@@ -33,11 +34,14 @@ LATEST_S, LOOK_AGAIN_S = 1.0, 0.005
 """How long a bind waits for the watch to show its pod, and how often it looks."""
 
 LONGEST_PROBLEM = 300
+UNRECORDED = -2
 
 TAKEN = "other pods have taken the GPUs of node {} meanwhile"
 UNKNOWN = (
     "nothing is known of the GPUs of node {}: the watch does not show it, or it is not modelled"
 )
+
+UNMODELLED = "its GPUs cannot be modelled"
 
 Binder = Callable[[wire.BindingArgs, tuple[int, ...]], Awaitable[str]]
 """Binds a pod and notes its GPUs; returns what went wrong, or nothing."""
@@ -88,6 +92,13 @@ class Verbs:
         self._metrics.answered("prioritize", time.perf_counter() - started_s)
         return answer
 
+    def rehearse(self, body: bytes) -> None:
+        """Answers prioritize as always, but nobody: nothing is remembered, assumed or counted."""
+        assert self.prioritizer is not None
+        decision = self.prioritizer.decide(wire.read_args(body))
+        if isinstance(decision, Decision):
+            self._priorities(decision)
+
     def filter(self, body: bytes) -> bytes:
         """Removes nodes on which a pod does not fit, or that the policy refuses for now."""
         started_s = time.perf_counter()
@@ -137,7 +148,7 @@ class Verbs:
         entry = self._memory.history.of(uid)
         if entry is not None and node and not entry.bound_to:
             entry.bound_to = node
-            self._metrics.bound(is_best=entry.decision.is_best(node))
+            self._metrics.bound(is_best=entry.decision.is_best(self._number(node)))
             if self.on_bound is not None:
                 self.on_bound(entry)
 
@@ -197,12 +208,22 @@ class Verbs:
         entry = self._memory.history.add(decision, time.time(), names, self._gang(decision))
         shapes = self.prioritizer.scorer.shapes
         for number, known in enumerate(self.shadows):
-            shadow = known if known.shapes is shapes else known.refresh(shapes)
-            self.shadows[number] = shadow
-            best = _best(shadow, decision)
+            try:
+                shadow = known if known.shapes is shapes else known.refresh(shapes)
+                self.shadows[number] = shadow
+                best = _best(shadow, decision)
+            except PolicyError as error:
+                facts = {"policy": known.policy.name, "problem": str(error)}
+                self._log.warning("a shadow policy failed", **facts, **{KIND: "failed shadows"})
+                continue
             entry.shadow[shadow.policy.name] = best
-            is_same = decision.is_best(best) if best else decision.best < 0
+            is_same = decision.is_best(self._number(best)) if best else decision.best < 0
             self._metrics.shadowed(shadow.policy.name, is_same=is_same)
+
+    def _number(self, node: str) -> int:
+        """Finds the record of a node; one that no record has stands for those that have none."""
+        known = {} if self.prioritizer is None else self.prioritizer.state.index
+        return known.get(node, UNRECORDED)
 
     def _gang(self, decision: Decision) -> GangDomain | None:
         group, target = decision.request.group, decision.target
@@ -227,12 +248,21 @@ class Verbs:
                 places[is_removed].tolist(), lacking[is_removed].tolist(), strict=True
             )
         }
+        refused |= self._unbindable_nodes(decision)
         kept = len(decision.node_names) - len(refused)
         if kept == 1 and decision.best >= 0:
             self._assumed(decision)  # kube-scheduler does not score a single node
         elif not kept:
             self._later(lambda: self._remember(decision))
         return refused
+
+    def _unbindable_nodes(self, decision: Decision) -> dict[str, str]:
+        """Names nodes that cannot be modelled: where Podium binds, it gives out no GPUs of them."""
+        assert self.prioritizer is not None
+        unmodelled = self.prioritizer.state.unmodelled_nodes
+        if not (unmodelled and self._settings.bind and decision.request.spec.gpu_count):
+            return {}
+        return {name: UNMODELLED for name in decision.node_names if name in unmodelled}
 
     def _may_hold(self, decision: Decision) -> bool:
         """Returns whether the policy may still hold a pod back; none waits forever."""

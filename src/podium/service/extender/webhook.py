@@ -34,7 +34,6 @@ from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import LiveWindow
 from podium.service.http.logs import KIND
 from podium.settings import Settings
-from podium.store import Store
 from podium.traces.kubernetes.keys import GPU_COUNT, GPU_INDEX, GPU_MILLI
 
 MOST_POINTS = 100
@@ -219,7 +218,7 @@ class Webhook(Component):
     description = "Scores pods for the score plugin of the hkust simulator."
     sections = ("extender",)
 
-    def __init__(self, settings: Settings, _store: Store, log: FilteringBoundLogger) -> None:
+    def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
         self._settings = settings.extender
         self._log = log
         self._metrics = ExtenderMetrics("podium_webhook_")

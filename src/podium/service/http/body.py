@@ -32,6 +32,10 @@ _PLAIN = b"application/json"
 _CLOSE = {"connection": "close"}
 
 
+IS_GONE = "podium.is_gone"
+"""The extension of a request's scope that tells whether its caller has hung up."""
+
+
 class Gone(Exception):  # noqa: N818 - an event, nothing that anybody did wrong
     """The caller went away before its request was whole."""
 

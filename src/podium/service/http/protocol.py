@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
+import select
 import time
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from podium.service.http.body import IS_GONE
 from podium.service.http.problem import Problem
 
 MOST_HEAD_BYTES = 2**15
@@ -35,6 +37,8 @@ LEAST_READ_BYTES_S = 1024
 # Blank lines alone end none: a piece for each of them would cost more than it is worth.
 _LEAST_PIECE, _MOST_PIECE = 2**9, 2**13
 _END_OF_HEAD = re.compile(rb"(?<=[^\r\n])\r?\n\r?\n")
+
+_HUNG_UP: int | None = getattr(select, "POLLRDHUP", None)  # Linux alone tells it ahead of time
 
 _CONTINUE = b"HTTP/1.1 100"
 _OF_STREAM = b"transfer-encoding: chunked\r\n\r\n"  # uvicorn writes it last
@@ -229,11 +233,26 @@ class Connection(HttpToolsProtocol):
             on_response()
 
         cycle.transport, cycle.on_response = writes, finish
+        cycle.scope["extensions"] = {IS_GONE: functools.partial(self._is_gone, cycle)}
         if self._is_by_turns:
             begin = functools.partial(self._begin, cycle, app)
             self.limits.turns.wait(self.loop, begin)
         else:
             super()._start_asgi_task(cycle, app)
+
+    def _is_gone(self, cycle: Any) -> bool:
+        """Returns whether the caller has hung up, and closes where that was not read yet."""
+        if not cycle.disconnected and self._has_hung_up():
+            cycle.disconnected = True
+            self.transport.abort()
+        return bool(cycle.disconnected)
+
+    def _has_hung_up(self) -> bool:
+        if _HUNG_UP is None:
+            return False
+        waiting = select.poll()
+        waiting.register(self.transport.get_extra_info("socket").fileno(), _HUNG_UP)
+        return bool(waiting.poll(0))
 
     def _begin(self, cycle: Any, app: Any) -> None:
         if not self.transport.is_closing():

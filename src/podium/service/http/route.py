@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
 from podium.service.components import BytesRoute, JsonRoute, Unfinished
-from podium.service.http.body import BodyReader, Gone, outlined
+from podium.service.http.body import IS_GONE, BodyReader, Gone, outlined
 from podium.service.http.problem import Field, Problem
 
 MOST_FIELDS = 20
@@ -65,6 +65,9 @@ def bytes_app(route: BytesRoute, reader: BodyReader) -> ASGIApp:
             raw = await reader.read(scope, receive)
         except Gone:
             return
+        is_gone = scope.get("extensions", {}).get(IS_GONE)
+        if is_gone is not None and is_gone():
+            return  # it waited too long: nobody reads the answer
         given = answer(raw)
         await _send_json(await given if isinstance(given, Awaitable) else given, send)
 

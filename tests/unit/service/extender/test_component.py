@@ -7,6 +7,7 @@ import json
 import pytest
 
 from podium.errors import PodiumError
+from podium.service.extender import component
 from podium.service.http.app import create_app
 from podium.service.http.logs import Log
 from podium.service.start import compose
@@ -34,7 +35,7 @@ def served(tmp_path, cluster):
 
 
 def test_pods_are_scored_over_http(served, cluster):
-    ready = {"status": "ready", "policy": "best-fit", "validated": "unknown"}
+    ready = {"status": "ready", "policy": "best-fit", "validated": "unknown", "slow_policies": ""}
     assert served.get("/readyz").json == ready
     assert served.prioritize(live(gpu_pod("p"), "u")) == {"b": 1000, "a": 999, "c": 999}
     assert cluster.is_open
@@ -331,3 +332,86 @@ def test_verbs_are_answered_to_anybody_unless_that_is_set(tmp_path):
     with Served(tmp_path, Cluster(*NODES)).start() as served:
         asked = served.exchange("POST", "/extender/prioritize", JSON, sent, "10.0.0.7")
         assert served.runner.run(asked).status == 200
+
+
+ENDLESS = """
+import json
+
+def score(pod, node):
+    while pod.gpu_count == 3:
+        json.dumps(1)  # it runs in plain Python, which can be ended
+    return -node.cpu_milli_left
+"""
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """Writes a policy that never ends for pods of three GPUs."""
+    file = tmp_path / "endless.py"
+    file.write_text(ENDLESS)
+    return str(file)
+
+
+def test_a_policy_that_never_ends_for_some_pods_holds_nobody_up(tmp_path, endless):
+    none = {"a": 0, "b": 0, "c": 0}
+    with Served(tmp_path, Cluster(*NODES), policy=endless).start() as service:
+        assert service.prioritize(live(gpu_pod("p"), "u"))["a"] == 1000
+        assert service.prioritize(live(gpu_pod("q", 3), "v")) == none
+        assert service.prioritize(live(gpu_pod("r"), "w")) == none  # it is busy
+        lines = service.get("/metrics").body.decode().splitlines()
+    slow = 'podium_extender_neutral_total{reason="slow",verb="prioritize"}'
+    assert f"{slow} 2.0" in lines
+
+
+def test_a_policy_that_never_ends_for_a_pod_that_is_there_starts_neutral(
+    tmp_path, endless, monkeypatch
+):
+    monkeypatch.setattr(component, "FIRST_S", 0.1)
+    old = live(gpu_pod("old", 3), "o", "b")
+    with Served(tmp_path, Cluster(*NODES, old), policy=endless).start() as service:
+        assert service.get("/readyz").json["slow_policies"] == "endless"
+        assert "podium_extender_slow_policies 1.0" in service.get("/metrics").body.decode()
+        assert set(service.prioritize(live(gpu_pod("p"), "u")).values()) == {0}
+    service.log.close()
+    assert "the policy is too slow" in service.lines.getvalue()
+
+
+def test_a_shadow_that_never_ends_changes_no_answer(tmp_path, endless):
+    with Served(tmp_path, Cluster(*NODES), policy="best-fit", shadow=endless).start() as service:
+        for number in range(3):
+            pod = live(gpu_pod(f"p{number}", 3), f"u{number}")
+            assert max(service.prioritize(pod).values()) == 1000
+            service.runner.run(asyncio.sleep(0))
+    service.log.close()
+    assert "a shadow policy failed" in service.lines.getvalue()
+
+
+@pytest.mark.parametrize("policy", ["best-fit", "round-robin"])
+def test_the_rehearsal_leaves_no_trace(tmp_path, policy):
+    with Served(tmp_path, Cluster(*NODES), policy=policy).start() as service:
+        lines = service.get("/metrics").body.decode().splitlines()
+        assert not service.extender.state.notes
+        first = service.prioritize(live(gpu_pod("p"), "u"))
+    assert "podium_extender_assumed_pods 0.0" in lines
+    assert "podium_extender_recent_pods 0.0" in lines
+    assert 'podium_extender_duration_seconds_count{verb="prioritize"} 0.0' in lines
+    assert max(first, key=first.get) == "a"
+
+
+def test_only_learning_needs_a_store(tmp_path):
+    flags = {"serve.components": "extender,webhook", "extender.policy": "best-fit"}
+    settings = load_settings(flags, environ={}, folder=tmp_path)
+    log = Log(io.StringIO())
+    names = [life.component.name for life in compose(settings, None, log.logger).components]
+    assert names == ["extender", "webhook"]
+    log.close()
+
+
+def test_a_cluster_without_nodes_starts(tmp_path):
+    waiting = live(gpu_pod("old"), "o")
+    with Served(tmp_path, Cluster(waiting), policy="best-fit").start() as service:
+        assert service.get("/readyz").status == 200
+        assert service.prioritize(live(gpu_pod("p"), "u"), []) == {}
+        for node in NODES:
+            service.extender.state.apply("Node", "ADDED", node)
+        assert service.prioritize(live(gpu_pod("p"), "u"))["a"] == 1000

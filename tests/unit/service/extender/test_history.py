@@ -94,7 +94,9 @@ def test_nothing_is_known_of_a_pod_that_nobody_asked_about():
 def test_nodes_without_points_are_counted_by_what_is_against_them():
     asked = Asked(NODES)
     asked.prioritize(asked.wait(gpu_pod("p", 2), "u"), ["a", "b", "c", "new"])
-    assert explain(asked)["without_points"] == {"not enough free GPUs": 1, UNKNOWN: 1}
+    assert explain(asked)["without_points"] == {"not enough free GPUs": 1}
+    asked.prioritize(asked.wait(gpu_pod("s", 2), "x"), ["c", "new"])
+    assert explain(asked, "s")["without_points"] == {"not enough free GPUs": 1, UNKNOWN: 1}
     asked.prioritize(asked.wait(gpu_pod("r", 2), "w"), ["b", "c"])
     assert (explain(asked, "r")["best"], explain(asked, "r")["runner_up"]) == ("b", "")
     asked.prioritize(asked.wait(gpu_pod("q"), "v"), ["a", "b"])

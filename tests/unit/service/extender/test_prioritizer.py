@@ -76,9 +76,19 @@ def test_a_pod_that_the_watch_has_not_shown_yet_is_read_from_the_request():
     assert asked.best(live(gpu_pod("p"), "u")) == "a"
 
 
-def test_a_node_that_the_watch_has_not_shown_yet_has_no_points():
+@pytest.mark.parametrize("is_shown", [False, True], ids=["not-shown-yet", "32-gpus"])
+def test_a_node_of_which_nothing_is_known_has_the_points_of_the_best(is_shown):
+    """kube-scheduler's own scores decide: the node is not starved, nor does it always win."""
+    asked = Asked([*NODES, *[gpu_node("new", 32)] * is_shown])
+    pod = asked.wait(gpu_pod("p"), "u")
+    assert asked.prioritize(pod, ["new", "b", "a"]) == {"new": 1000, "a": 1000, "b": 999}
+    assert asked.verbs.prioritizer.assumed.get("u").node == "a"
+
+
+def test_a_node_of_which_nothing_is_known_is_refused_where_all_others_are():
     asked = Asked(NODES)
-    assert asked.prioritize(asked.wait(gpu_pod("p"), "u"), ["new", "a"]) == {"new": 0, "a": 1000}
+    pod = asked.wait(gpu_pod("p", 5), "u")
+    assert asked.prioritize(pod, ["new", "a"]) == {"new": 0, "a": 0}
 
 
 def test_a_node_without_room_has_no_points():

@@ -416,3 +416,13 @@ def test_a_pod_that_is_there_is_logged_after_thousands_that_were_invented():
     lines = [line for line in asked.logged() if line["message"] == "no node is preferred"]
     assert len(lines) < 50
     assert "default/real" in lines[-1]["problem"]
+
+
+def test_where_podium_binds_the_filter_keeps_gpu_pods_off_nodes_that_it_cannot_model():
+    nodes = [*NODES, gpu_node("large", 32)]
+    names = ["a", "large"]
+    binding, counting = Asked(nodes, filter=True, bind=True), Asked(nodes, filter=True)
+    assert counting.filter(counting.wait(gpu_pod("p"), "u"), names) == (names, {})
+    kept, refused = binding.filter(binding.wait(gpu_pod("p"), "u"), names)
+    assert (kept, list(refused)) == (["a"], ["large"])
+    assert binding.filter(binding.wait(gpu_pod("q", 0), "v"), names) == (names, {})

@@ -41,7 +41,7 @@ class Hook:
     def __init__(self, folder, policy="best-fit"):
         settings = load_settings({"extender.policy": policy}, environ={}, folder=folder)
         self.log = Log((folder / "log").open("w"))
-        self.component = Webhook(settings, None, self.log.logger)
+        self.component = Webhook(settings, self.log.logger)
         asyncio.run(self.component.start())
 
     def ask(self, pod, nodes):
