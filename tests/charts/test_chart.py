@@ -286,7 +286,7 @@ def test_another_policy_starts_the_pods_anew(tmp_path):
         deployment = of_kind(rendered({"policy": policy}, tmp_path), "Deployment")
         return deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
 
-    assert checksum() == checksum(name="fgd")
+    assert checksum() == checksum(name=VALUES["policy"]["name"])
     mine = {"sources": {"mine": POLICY}}
     found = [{}, {"name": "best-fit"}, {**mine, "name": "mine"}, {**mine, "shadow": ["mine"]}]
     assert len({checksum(**each) for each in found}) == 4

@@ -177,7 +177,9 @@ class Prioritizer:
         if fitting:
             recent.add(request, uid)
         if fitting > 1 and recent.is_due(kinds):
-            self.scorer = self.scorer.refresh(recent.shapes(kinds))
+            fresh = self.scorer.refresh(recent.shapes(kinds))
+            fresh.ask(b"", fresh.session)  # a table that cannot be prepared replaces none
+            self.scorer = fresh
 
     def note_bound(self, uid: str) -> None:
         """Counts a pod among the recent ones that was bound without a question about it."""

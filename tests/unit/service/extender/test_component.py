@@ -354,7 +354,8 @@ def endless(tmp_path):
 
 def test_a_policy_that_never_ends_for_some_pods_holds_nobody_up(tmp_path, endless):
     none = {"a": 0, "b": 0, "c": 0}
-    with Served(tmp_path, Cluster(*NODES), policy=endless).start() as service:
+    served = Served(tmp_path, Cluster(*NODES), policy=endless, ties="order")
+    with served.start() as service:
         assert service.prioritize(live(gpu_pod("p"), "u"))["a"] == 1000
         assert service.prioritize(live(gpu_pod("q", 3), "v")) == none
         assert service.prioritize(live(gpu_pod("r"), "w")) == none  # it is busy
@@ -377,7 +378,8 @@ def test_a_policy_that_never_ends_for_a_pod_that_is_there_starts_neutral(
 
 
 def test_a_shadow_that_never_ends_changes_no_answer(tmp_path, endless):
-    with Served(tmp_path, Cluster(*NODES), policy="best-fit", shadow=endless).start() as service:
+    served = Served(tmp_path, Cluster(*NODES), policy="best-fit", shadow=endless, ties="order")
+    with served.start() as service:
         for number in range(3):
             pod = live(gpu_pod(f"p{number}", 3), f"u{number}")
             assert max(service.prioritize(pod).values()) == 1000
@@ -409,7 +411,7 @@ def test_only_learning_needs_a_store(tmp_path):
 
 def test_a_cluster_without_nodes_starts(tmp_path):
     waiting = live(gpu_pod("old"), "o")
-    with Served(tmp_path, Cluster(waiting), policy="best-fit").start() as service:
+    with Served(tmp_path, Cluster(waiting), policy="best-fit", ties="order").start() as service:
         assert service.get("/readyz").status == 200
         assert service.prioritize(live(gpu_pod("p"), "u"), []) == {}
         for node in NODES:

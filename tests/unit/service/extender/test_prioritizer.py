@@ -82,7 +82,7 @@ def test_a_node_of_which_nothing_is_known_has_the_points_of_the_best(is_shown):
     asked = Asked([*NODES, *[gpu_node("new", 32)] * is_shown])
     pod = asked.wait(gpu_pod("p"), "u")
     assert asked.prioritize(pod, ["new", "b", "a"]) == {"new": 1000, "a": 1000, "b": 999}
-    assert asked.verbs.prioritizer.assumed.get("u").node == "a"
+    assert asked.verbs.prioritizer.assumed.get("u") is None  # it may go to either
 
 
 def test_a_node_of_which_nothing_is_known_is_refused_where_all_others_are():
