@@ -22,7 +22,8 @@ FIELDS = {
     "image-to-be-filled-in:tag": "${image}",
     "kube-scheduler-to-be-filled-in:tag": "${kube_scheduler_image}",
     "policy-to-be-filled-in": "${policy}",
-    "source to be filled in": "${policy_source}",
+    "/etc/podium/policy/shadow-to-be-filled-in.py": "${shadow}",
+    "shadow-to-be-filled-in": "${shadow}",
 }
 NAMESPACE = """\
 apiVersion: v1
@@ -72,7 +73,9 @@ def _template(mode: str, *, has_source: bool) -> str:
         "image.repository": "image-to-be-filled-in",
         "image.tag": "tag",
         "policy.name": "policy-to-be-filled-in",
-        "policy.source": "source to be filled in" if has_source else "",
+        "policy.shadow": "{shadow-to-be-filled-in}",
+        "policy.unvalidated": "true",
+        **({"policy.sources.shadow-to-be-filled-in": "a source"} if has_source else {}),
         "dashboard.enabled": "false",
     }
     command = [helm(), "template", "podium", str(ROOT / "charts" / "podium"), "--skip-tests"]
@@ -89,7 +92,10 @@ def _filled(rendered: str) -> str:
     text = re.sub(r"^( *# Source: | *helm\.sh/| *app\.kubernetes\.io/managed-by:).*\n", "",
                   rendered.removeprefix("---\n"), flags=re.MULTILINE)  # fmt: skip
     text = re.sub(r"checksum/config: [0-9a-f]{64}", 'checksum/config: "${checksum}"', text)
-    text = re.sub(r"^ *(?=source to be filled in)", "", text, flags=re.MULTILINE)
+    text = re.sub(
+        r"^data:\n  shadow-.*\n    a source$", "${policy_files}", text, flags=re.MULTILINE
+    )
+    text = re.sub(r'(unvalidated: )"true"', r'\1"${unvalidated}"', text, flags=re.IGNORECASE)
     for value, field in FIELDS.items():
         text = text.replace(value, field)
     return text

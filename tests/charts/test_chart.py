@@ -7,8 +7,10 @@ import pytest
 import yaml
 
 from podium.kube.resources import RESOURCES
-from podium.settings import keys
+from podium.policies import load
+from podium.settings import default_settings, keys
 from support.helm import (
+    CARD,
     CHART,
     EXTENDER_WITH_ALL,
     KUBERNETES,
@@ -118,10 +120,36 @@ def test_kube_scheduler_has_the_version_of_the_cluster_as_it_is_published(versio
     assert '"registry.k8s.io/kube-scheduler:v1.36.4"' in done.stdout
 
 
+@pytest.mark.parametrize("weight", [1, 25, 1000])
+def test_one_point_of_a_wish_outvotes_podium_and_one_rank_outvotes_packing(weight, tmp_path):
+    made = rendered({"extender": {"weight": weight}}, tmp_path)
+    (profile,) = scheduler_configuration(made)["profiles"]
+    wishes = {each["name"]: each["weight"] for each in profile["plugins"]["multiPoint"]["enabled"]}
+    packing = 2 * 100  # NodeResourcesFit and ImageLocality, of weight 1
+    assert min(wishes.values()) > 10 * weight * 1000 + packing
+    assert max(wishes.values()) < 2**31
+    unit = wishes["NodeAffinity"] // 2
+    assert wishes == {
+        "TaintToleration": 3 * unit, "NodeAffinity": 2 * unit, "PodTopologySpread": 2 * unit,
+        "InterPodAffinity": 2 * unit, "DynamicResources": 2 * unit,
+    }  # fmt: skip
+    (settings,) = [each["data"] for each in made if each["metadata"]["name"] == "podium-settings"]
+    assert 10 * weight * int(settings["PODIUM_EXTENDER_DECISIVE_POINTS"]) > packing
+
+
+def test_podium_is_switched_off_by_one_value_and_nothing_else_changes(tmp_path):
+    on, off = (
+        scheduler_configuration(rendered({"extender": {"enabled": is_on}}, tmp_path))
+        for is_on in (True, False)
+    )
+    assert on.pop("extenders")
+    assert on == off
+
+
 def test_the_default_scores_do_not_spread_what_a_policy_packs(tmp_path):
     (profile,) = scheduler_configuration(rendered({}, tmp_path))["profiles"]
-    assert profile["plugins"] == {
-        "score": {"disabled": [{"name": "NodeResourcesBalancedAllocation"}]}
+    assert profile["plugins"]["score"] == {
+        "disabled": [{"name": "NodeResourcesBalancedAllocation"}]
     }
     fit, spread = profile["pluginConfig"]
     assert fit["args"]["scoringStrategy"]["type"] == "MostAllocated"
@@ -204,11 +232,53 @@ def test_what_podium_writes_has_a_volume(objects):
 
 def test_a_policy_of_your_own_comes_out_of_the_chart_as_it_went_in(tmp_path):
     found = rendered(EXTENDER_WITH_ALL, tmp_path)
-    assert of_kind(found, "ConfigMap", "-policy")["data"] == {"policy.py": POLICY}
+    assert of_kind(found, "ConfigMap", "-policy")["data"] == {
+        "mine.py": POLICY, "found.py": POLICY, "found.json": f"{CARD}\n",
+    }  # fmt: skip
     settings = settings_of(found)
     mounts = {each["name"]: each for each in containers(found)["podium"]["volumeMounts"]}
-    assert settings["PODIUM_EXTENDER_POLICY"] == f"{mounts['policy']['mountPath']}/policy.py"
-    assert settings["PODIUM_EXTENDER_SHADOW"] == "best-fit,first-fit"
+    folder = mounts["policy"]["mountPath"]
+    assert settings["PODIUM_EXTENDER_POLICY"] == f"{folder}/mine.py"
+    assert settings["PODIUM_EXTENDER_SHADOW"].split(",") == [
+        "best-fit", f"{folder}/found.json", f"{folder}/net.json",
+    ]  # fmt: skip
+    (volume,) = [each for each in pod_of(found)["volumes"] if each["name"] == "policy"]
+    held = [each["configMap"]["name"] for each in volume["projected"]["sources"]]
+    assert held == ["policies", "podium-policy"]
+
+
+def test_podium_takes_the_policies_that_the_chart_mounts(tmp_path):
+    found = rendered(EXTENDER_WITH_ALL, tmp_path)
+    for name, text in of_kind(found, "ConfigMap", "-policy")["data"].items():
+        (tmp_path / name).write_text(text)
+    mine, other = load(str(tmp_path / "mine.py")), load(str(tmp_path / "found.json"))
+    assert (mine.name, mine.validation.word) == ("mine", "unknown")
+    assert (other.name, other.validation.word) == ("run:ab12", "no")
+
+
+def test_roll_out_and_way_back_take_one_value(tmp_path):
+    known = {"shadow": ["fgd", "mine"], "sources": {"mine": POLICY}}
+    for name, policy, shadow in (
+        ("fgd", "fgd", "/etc/podium/policy/mine.py"),
+        ("mine", "/etc/podium/policy/mine.py", "fgd"),
+    ):
+        settings = settings_of(rendered({"policy": {**known, "name": name}}, tmp_path))
+        assert settings["PODIUM_EXTENDER_POLICY"] == policy
+        assert settings["PODIUM_EXTENDER_SHADOW"] == shadow
+
+
+@pytest.mark.parametrize("is_unvalidated", [True, False])
+def test_what_runs_a_policy_that_is_not_validated_is_marked(is_unvalidated, tmp_path):
+    found = rendered({"policy": {"unvalidated": is_unvalidated}}, tmp_path)
+    deployment = of_kind(found, "Deployment")
+    for each in (deployment, deployment["spec"]["template"]):
+        label = each["metadata"]["labels"].get("podium.dev/unvalidated")
+        assert label == ("true" if is_unvalidated else None)
+    assert settings_of(found)["PODIUM_EXTENDER_UNVALIDATED"] == str(is_unvalidated).lower()
+
+
+def test_the_chart_and_podium_have_one_default_policy():
+    assert VALUES["policy"]["name"] == default_settings().extender.policy
 
 
 def test_another_policy_starts_the_pods_anew(tmp_path):
@@ -217,7 +287,9 @@ def test_another_policy_starts_the_pods_anew(tmp_path):
         return deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
 
     assert checksum() == checksum(name="fgd")
-    assert len({checksum(), checksum(name="best-fit"), checksum(source=POLICY)}) == 3
+    mine = {"sources": {"mine": POLICY}}
+    found = [{}, {"name": "best-fit"}, {**mine, "name": "mine"}, {**mine, "shadow": ["mine"]}]
+    assert len({checksum(**each) for each in found}) == 4
 
 
 def test_what_is_learned_is_kept_in_a_volume_that_outlives_the_release(tmp_path):
@@ -270,7 +342,16 @@ def test_beside_its_kube_scheduler_podium_scores_for_nobody_else(mode, told, tmp
         ({"scheduler": {"name": "a..b"}}, "scheduler.name: Does not match pattern"),
         ({"learning": {"enabled": True}}, "set replicas=1, or store.urlSecret.name"),
         ({"tls": {"secretName": "x"}}, "leave it empty, or set mode=extender"),
-        ({"policy": {"source": "x", "existingConfigMap": "own"}}, "set one of them"),
+        ({"policy": {"name": "a/b"}}, "policy.name: Does not match pattern"),
+        ({"policy": {"shadow": ["a,b"]}}, "policy.shadow.0: Does not match pattern"),
+        ({"policy": {"shadow": ["a", "a"]}}, "policy.shadow: array items[0,1] must be unique"),
+        ({"policy": {"sources": {"a.b": "x"}}}, "policy.sources: Property name of"),
+        ({"policy": {"shadow": ["mine.py"]}}, "mine.py is a file, but policy.existingConfigMap is"),
+        ({"policy": {"cards": {"m": "{}"}}}, "policy.cards.m is the card of a policy that is not"),
+        (
+            {"policy": {"name": "m", "sources": {"m": POLICY}, "cards": {"m": CARD}}},
+            "policy.name is m, which is not validated (it was not promoted): promote it",
+        ),
         ({"settings": {"serve": {"token": "x"}}}, "settings.serve.token is secret"),
         ({"settings": {"store": {"url": "x"}}}, "settings.store.url is secret"),
     ],

@@ -53,6 +53,7 @@ def plane(request, programs):
 @pytest.fixture
 def api(plane):
     """Asks the API server; leaves neither pods nor nodes behind."""
+    plane.api.forget_connections()  # those that a long test left idle may have been dropped
     yield plane.api
     plane.api.clear()
 

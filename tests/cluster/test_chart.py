@@ -10,7 +10,9 @@ import yaml
 
 from podium.kube.local.daemon import free_ports
 from podium.kube.manifests import Installation, manifests, objects
+from podium.kube.policy_files import PackedPolicy, packed_text, packed_weights
 from podium.kube.resources import RESOURCES
+from podium.policies import load, registry
 from support.control_plane import ControlPlane
 from support.helm import (
     CHART,
@@ -104,9 +106,14 @@ def test_the_api_server_takes_every_object_of_the_chart(api, name, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["scheduler", "extender"])
-@pytest.mark.parametrize("source", ["", POLICY], ids=["policy by name", "policy file"])
-def test_the_api_server_takes_the_plain_manifests(api, mode, source):
-    wanted = Installation(mode, namespace=NAMESPACE, policy_source=source)
+@pytest.mark.parametrize("has_files", [False, True], ids=["policy by name", "policy files"])
+def test_the_api_server_takes_the_plain_manifests(api, mode, has_files):
+    folder = registry._TRAINED
+    mine = packed_text(replace(load("first-fit"), name="mine"), POLICY)
+    card = json.loads((folder / "ppo.json").read_text())
+    net = packed_weights(load("ppo"), (folder / "ppo.npz").read_bytes(), card)
+    files = {"policy": mine, "shadow": (net, PackedPolicy("fgd")), "is_unvalidated": True}
+    wanted = Installation(mode, namespace=NAMESPACE, **(files if has_files else {}))
     try_all(api, objects(manifests(wanted)))
 
 
@@ -214,7 +221,8 @@ def test_a_release_can_be_upgraded_and_leaves_nothing_but_what_was_learned(plane
     access = ["--kubeconfig", plane.kubeconfig, "--namespace", NAMESPACE]
     learning = {"replicas": 1, "learning": {"enabled": True}}
     with installed(plane, tmp_path, {}):
-        for values in (learning, {"mode": "extender"}, {"policy": {"source": POLICY}}, learning):
+        mine = {"policy": {"name": "mine", "sources": {"mine": POLICY}}}
+        for values in (learning, {"mode": "extender"}, mine, learning):
             done = helm("upgrade", "podium", CHART, *access, folder=tmp_path, values=values)
             assert done.returncode == 0, done.stderr
         done = helm("rollback", "podium", "1", *access, folder=tmp_path)

@@ -10,16 +10,22 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from support.account import FAULTS, account
 from support.extended import configuration, figure, podium, wait_until, wait_until_decided
 from support.kubelike import gpu_node, gpu_pod
+from support.tcp_proxy import tcp_proxy
 
 TIMEOUT_S = 0.2
 PODS = 6
+RECOVERY_S = 10.0
+"""How long it may take until a cluster is followed again once its credentials are good."""
+
 BUSY_S = 5.0
 """What a machine that is busy with other things may need beside all timeouts."""
 
 SCORED = 'podium_extender_duration_seconds_count{verb="prioritize"}'
 BEST = 'podium_extender_binds_total{node="best"}'
+FAILING = "podium_extender_failing_watches"
 NUMBERS = itertools.count()
 
 
@@ -88,6 +94,31 @@ def test_slow_answers_count_if_they_come_in_time(plane, cluster, tmp_path, is_in
     cost_s = PODS * min(delay_s, TIMEOUT_S)
     assert cost_s <= took_s <= cost_s + BUSY_S
     assert (len(set(found.values())) <= 2) == is_in_time
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_credentials_that_are_bad_for_a_while_end_nothing(plane, cluster, tmp_path, fault):
+    with account(plane, tmp_path) as watcher, tcp_proxy(plane.access.port) as proxy:
+        kubeconfig = watcher.kubeconfig(proxy.port, is_plugin=fault == "plugin")
+        with podium(plane, tmp_path, policy="best-fit", kubeconfig=kubeconfig) as process:
+            wait_until(lambda: process.get("/readyz").status == 200)
+            trouble = FAULTS[fault](watcher)
+            trouble.begin()
+            proxy.cut()
+            if fault == "plugin":
+                wait_until(lambda: not (tmp_path / "fails-once").exists())
+            else:
+                wait_until(lambda: figure(process, FAILING) > 0)
+                time.sleep(4.0)
+            assert process.get("/healthz").status == 200
+            trouble.end()
+            good_s = time.monotonic()
+            cluster.create(gpu_node("late"))
+            wait_until(lambda: figure(process, "podium_extender_nodes") == 21)
+            wait_until(lambda: figure(process, FAILING) == 0)
+            assert time.monotonic() - good_s < RECOVERY_S + BUSY_S
+            with plane.scheduler(configuration(process.url)):
+                assert follows_the_policy(cluster, process)
 
 
 @contextmanager

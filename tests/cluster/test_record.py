@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import time
 from contextlib import contextmanager
@@ -11,12 +12,17 @@ import pytest
 
 from podium.traces import load_trace
 from podium.traces.kubernetes.recording import exits, load_recording
+from support.account import FAULTS, account
 from support.binary import PODIUM, clean_environment
 from support.control_plane import find_programs
 from support.kubelike import gpu_node, gpu_pod
 from support.manifests import bound
+from support.tcp_proxy import tcp_proxy
 
 WAIT_S = 20.0
+RECOVERY_S = 10.0
+BUSY_S = 5.0
+"""What a machine that is busy with other things may need beside all that is promised."""
 
 
 @pytest.fixture(autouse=True)
@@ -28,9 +34,9 @@ def kwok(plane):
 
 
 @contextmanager
-def recording(plane, folder, *arguments):
+def recording(plane, folder, *arguments, kubeconfig=None):
     """Records in a process of its own, from what there is, until the block has stopped it."""
-    environ = clean_environment(folder, KUBECONFIG=str(plane.kubeconfig))
+    environ = clean_environment(folder, KUBECONFIG=str(kubeconfig or plane.kubeconfig))
     command = [*PODIUM, "kube", "record", "cluster.jsonl", *arguments]
     file = folder / "cluster.jsonl"
     before = file.stat().st_size if file.exists() else 0
@@ -112,3 +118,53 @@ def test_a_recording_ends_when_it_should(plane, api, tmp_path):
     assert (process.returncode, out) == (0, "cluster.jsonl\n"), err
     assert "1 running" in err
     assert '"p"' not in (tmp_path / "cluster.jsonl").read_text()
+
+
+def test_a_hashed_recording_goes_on_after_a_crash(plane, api, tmp_path):
+    api.create_all([gpu_node("secret-node", 8)])
+    create(api, timed("secret-missed", 600, "secret-node"))
+    create(api, timed("secret-stays", 600, "secret-node"))
+    wait_until(lambda: set(phases(api).values()) == {"Running"})
+    with recording(plane, tmp_path, "--hash-names") as process:
+        time.sleep(0.5)
+        process.kill()
+        process.wait()
+    api.delete(timed("secret-missed", 600))
+    with recording(plane, tmp_path, "--hash-names", "--json", "--for", "1") as process:
+        out, err = process.communicate(timeout=WAIT_S)
+        assert process.returncode == 0, err
+    assert json.loads(out)["pods"] == {"running": 1, "lost": 1}
+    file, salt = tmp_path / "cluster.jsonl", tmp_path / "cluster.jsonl.salt"
+    assert "secret" not in file.read_text()
+    assert stat.S_IMODE(salt.stat().st_mode) == 0o600
+    known = load_recording(file)
+    assert (len(known.pods), len(known.here & {*known.objects})) == (2, len(known.objects))
+    salt.unlink()
+    environ = clean_environment(tmp_path, KUBECONFIG=str(plane.kubeconfig))
+    command = [*PODIUM, "kube", "record", "cluster.jsonl", "--for", "1"]
+    for flags, said in ((["--hash-names"], "their salt is not there"), ([], "names are hashed")):
+        done = subprocess.run(
+            [*command, *flags], cwd=tmp_path, env=environ, text=True, capture_output=True
+        )
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_recording_outlives_credentials_that_are_bad_for_a_while(plane, api, tmp_path, fault):
+    api.create(gpu_node("n0"))
+    with account(plane, tmp_path) as watcher, tcp_proxy(plane.access.port) as proxy:
+        kubeconfig = watcher.kubeconfig(proxy.port, is_plugin=fault == "plugin")
+        with recording(plane, tmp_path, kubeconfig=kubeconfig) as process:
+            trouble = FAULTS[fault](watcher)
+            trouble.begin()
+            proxy.cut()
+            create(api, timed("p", 600))
+            time.sleep(0.0 if fault == "plugin" else 4.0)
+            trouble.end()
+            good_s = time.monotonic()
+            wait_until(lambda: '"Running"' in (tmp_path / "cluster.jsonl").read_text())
+            assert time.monotonic() - good_s < RECOVERY_S + BUSY_S
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=WAIT_S)
+            assert process.returncode == 130, err
+            assert "1 running" in err

@@ -69,6 +69,29 @@ def test_one_seed_proves_nothing_and_nothing_is_written(folder):
     assert [each["arm"] for each in promotion["control"]] == ["tuned", "random"]
     for row in promotion["table"]:
         assert {"tuned seed", "random drawing"} <= set(row["differences"])
+    done = installed(folder, "--policy", f"run:{runs(folder)['second']}")
+    assert done.returncode == 1
+    assert "its promotion was refused: its mean gain over fgd" in done.stderr
+
+
+def installed(folder, *arguments):
+    return run([*PODIUM, "kube", "manifests", *arguments], folder, **GIVEN)
+
+
+@pytest.mark.deep
+def test_what_nobody_promoted_goes_to_no_cluster_unless_somebody_says_so(folder):
+    name = f"run:{runs(folder)['first']}"
+    done = installed(folder, "--policy", name)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{name} is not validated: it was not promoted" in done.stderr
+    assert f"podium search promote {runs(folder)['first']}" in done.stderr
+    done = installed(folder, "--policy", name, "--unvalidated")
+    assert done.returncode == 0, done.stderr
+    assert 'podium.dev/unvalidated: "true"' in done.stdout
+    done = installed(folder, "--shadow", name)
+    assert done.returncode == 0, done.stderr
+    assert "podium.dev/unvalidated" not in done.stdout
+    assert f"note: {name} is not validated: it was not promoted" in done.stderr
 
 
 @pytest.mark.deep
@@ -191,6 +214,18 @@ def test_a_policy_found_on_ones_own_cluster_is_promoted_by_what_was_held_out_of_
     assert card["origin"] == promotion["origin"]
     assert [each["arm"] for each in card["control"]] == ["tuned", "random"]
     assert f"It is called {card['origin']}: " in words
+    done = installed(folder, "--policy", f"run:{run_id}", "--shadow", "mine.py", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    (held,) = [
+        each["data"]
+        for each in json.loads(done.stdout)["items"]
+        if each["metadata"]["name"] == "podium-policy"
+    ]
+    texts = [text for name, text in held.items() if name.endswith(".py")]
+    assert texts == [(folder / "mine.py").read_text()] * 2
+    cards = [json.loads(text) for name, text in held.items() if name.endswith(".json")]
+    assert {each["name"] for each in cards} == {f"run:{run_id}", "mine"}
+    assert all(each["decision"]["promoted"] for each in cards)
     shown = run([*PODIUM, "policies", "show", "mine.json", "--json"], folder)
     assert json.loads(shown.stdout)["origin"] == card["origin"]
 

@@ -61,6 +61,7 @@ def test_descriptions_of_pods_give_the_same_workload(workload):
 
 
 @given(traces(), st.sampled_from(["t.csv", "t.csv.gz"]))
+@settings(deadline=None)
 def test_csv_gives_back_what_was_written(trace, name):
     nodes, pods = saved(trace, name)
     assert_same_cluster(nodes.cluster, trace.cluster)

@@ -42,14 +42,9 @@ def as_installed(url):
 @contextlib.contextmanager
 def podium(plane, folder, *flags, **settings):
     """Runs Podium as the extender of a control plane."""
+    settings = {"kubeconfig": plane.kubeconfig, **settings}
     given = {f"PODIUM_EXTENDER_{name.upper()}": str(value) for name, value in settings.items()}
-    with served(
-        folder,
-        *flags,
-        PODIUM_SERVE_COMPONENTS="extender",
-        PODIUM_EXTENDER_KUBECONFIG=str(plane.kubeconfig),
-        **given,
-    ) as process:
+    with served(folder, *flags, PODIUM_SERVE_COMPONENTS="extender", **given) as process:
         yield process
 
 

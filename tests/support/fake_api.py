@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -51,6 +52,7 @@ class FakeApi:
         self.watches: list[Answer] = [Answer([30.0])]
         self.asked: dict[str, list[dict[str, str]]] = defaultdict(list)
         self.credentials: list[str] = []
+        self.accepts: str | None = None  # the only credentials that are answered; None: any
         self.port = 0
         self.writers: set[asyncio.StreamWriter] = set()
 
@@ -58,22 +60,21 @@ class FakeApi:
         self.writers.add(writer)
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while line := await reader.readline():
+                sent = ""
                 while header := (await reader.readline()).decode().strip():
                     name, _, value = header.partition(": ")
                     if name.lower() == "authorization":
+                        sent = value
                         self.credentials.append(value)
-                await self._answer(line.split()[1].decode(), writer)
+                is_known = self.accepts in (None, sent)
+                answer = None if is_known else status(401, "Unauthorized")
+                await self._answer(line.split()[1].decode(), writer, answer)
         writer.transport.abort()
 
-    async def _answer(self, target: str, writer: asyncio.StreamWriter) -> None:
-        url = urlsplit(target)
-        query = {key: values[0] for key, values in parse_qs(url.query).items()}
-        kind = "watch" if "watch" in query else "list"
-        self.asked[kind].append(query)
-        answers = self.watches if kind == "watch" else self.lists
-        if kind == "list" and (known := self.list_of.get(url.path.rpartition("/")[2])):
-            answers = [known]
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+    async def _answer(
+        self, target: str, writer: asyncio.StreamWriter, answer: Answer | None
+    ) -> None:
+        answer = answer or self._next(target)
         headers = {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
         head = "".join(f"{k}: {v}\r\n" for k, v in {**headers, **answer.headers}.items())
         writer.write(f"HTTP/1.1 {answer.status} X\r\n{head}\r\n".encode())
@@ -90,19 +91,33 @@ class FakeApi:
         writer.write(b"0\r\n\r\n")
         await writer.drain()
 
+    def _next(self, target: str) -> Answer:
+        url = urlsplit(target)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        kind = "watch" if "watch" in query else "list"
+        self.asked[kind].append(query)
+        answers = self.watches if kind == "watch" else self.lists
+        if kind == "list" and (known := self.list_of.get(url.path.rpartition("/")[2])):
+            answers = [known]
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    def cut(self) -> None:
+        """Breaks all connections at once."""
+        for writer in self.writers:
+            writer.transport.abort()
+
 
 @asynccontextmanager
-async def fake_api() -> AsyncIterator[FakeApi]:
+async def fake_api(port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeApi]:
     """Runs a server for as long as the block."""
     api = FakeApi()
-    server = await asyncio.start_server(api.serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(api.serve, "127.0.0.1", port, ssl=tls)
     api.port = server.sockets[0].getsockname()[1]
     try:
         yield api
     finally:
         server.close()
-        for writer in api.writers:
-            writer.transport.abort()
+        api.cut()
         await asyncio.sleep(0.01)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -23,6 +25,16 @@ POLICY = (
 )
 """A policy with what a template might take for its own."""
 
+CARD = json.dumps(
+    {
+        "name": "run:ab12",
+        "summary": "",
+        "sha256": hashlib.sha256(POLICY.encode()).hexdigest(),
+        "decision": {"promoted": False, "reasons": ["it was not promoted"]},
+    }
+)
+"""Of a policy that was found and not promoted."""
+
 EXTENDER_WITH_ALL = {
     "mode": "extender",
     "replicas": 3,
@@ -34,7 +46,11 @@ EXTENDER_WITH_ALL = {
     "learning": {"enabled": True},
     "store": {"urlSecret": {"name": "podium-store"}},
     "networkPolicy": {"from": [{"ipBlock": {"cidr": "10.1.0.0/28"}}]},
-    "policy": {"source": POLICY, "shadow": ["best-fit", "first-fit"]},
+    "policy": {
+        "name": "mine", "shadow": ["best-fit", "found", "net.json"], "unvalidated": True,
+        "sources": {"mine": POLICY, "found": POLICY}, "cards": {"found": CARD},
+        "existingConfigMap": "policies",
+    },
     "imagePullSecrets": [{"name": "pull"}],
     "image": {"digest": f"sha256:{'0' * 64}"},
     "serviceAccount": {"name": "scorer", "annotations": {"team": "gpu"}},
@@ -53,7 +69,7 @@ LEARNING = {
 BARE = {
     "replicas": 1,
     "scheduler": {"resourceScore": "none"},
-    "policy": {"existingConfigMap": "policies"},
+    "policy": {"existingConfigMap": "policies", "name": "policy.py"},
     "serviceAccount": {"create": False, "name": "own"},
     "rbac": {"create": False},
     **{name: {"enabled": False} for name in

@@ -26,6 +26,7 @@ class Cluster:
         self.bound = []
         self.events = []
         self.refusal = ""
+        self.failure = None
         self.state = None
         self.is_open = False
 

@@ -66,6 +66,7 @@ def pod_specs(draw, has_arrivals, has_durations):
         priority=draw(st.one_of(st.just(0), st.integers(-LIMIT, LIMIT))),
         gang=draw(st.sampled_from(["", "g", "h"])),
         job_type=draw(st.sampled_from(["", "train"])),
+        exit=draw(st.sampled_from(["", "completed", "failed"])),
     )
 
 

@@ -26,6 +26,7 @@ def assert_same_workload(first, second):
     assert first.gpu_models == second.gpu_models
     assert first.gangs == second.gangs
     assert first.job_types == second.job_types
+    assert first.exits == second.exits
     assert_same_times(first.arrival_s, second.arrival_s)
     assert_same_times(first.duration_s, second.duration_s)
 

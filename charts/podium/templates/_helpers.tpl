@@ -67,19 +67,34 @@ labels:
 {{- end -}}
 {{- end -}}
 
-{{- define "podium.policyConfigMap" -}}
-{{- if .Values.policy.existingConfigMap -}}
-{{- .Values.policy.existingConfigMap -}}
-{{- else if .Values.policy.source -}}
-{{- include "podium.fullname" . }}-policy
+{{/* What Podium calls a policy: a file of its volume, or the name that it ships under. */}}
+{{- define "podium.policy" -}}
+{{- $given := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- if hasKey $given.cards $name -}}
+/etc/podium/policy/{{ $name }}.json
+{{- else if hasKey $given.sources $name -}}
+/etc/podium/policy/{{ $name }}.py
+{{- else if contains "." $name -}}
+/etc/podium/policy/{{ $name }}
+{{- else -}}
+{{- $name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Marks what runs a policy that is not validated. */}}
+{{- define "podium.unvalidated" -}}
+{{- if .Values.policy.unvalidated -}}
+podium.dev/unvalidated: "true"
 {{- end -}}
 {{- end -}}
 
 {{/* The settings of Podium by section and name: those that follow from other values, then yours. */}}
 {{- define "podium.settings" -}}
-{{- $policy := .Values.policy.name -}}
-{{- if include "podium.policyConfigMap" . -}}
-{{- $policy = "/etc/podium/policy/policy.py" -}}
+{{- $policies := .Values.policy -}}
+{{- $shadow := list -}}
+{{- range without $policies.shadow $policies.name -}}
+{{- $shadow = append $shadow (include "podium.policy" (list $policies .)) -}}
 {{- end -}}
 {{- $components := list "extender" -}}
 {{- if .Values.learning.enabled -}}
@@ -93,9 +108,10 @@ labels:
 {{- if .Values.tls.secretName -}}
 {{- $serve = merge $serve (dict "tls_cert" "/etc/podium/tls/tls.crt" "tls_key" "/etc/podium/tls/tls.key") -}}
 {{- end -}}
-{{- $extender := dict "policy" $policy "shadow" (join "," .Values.policy.shadow)
+{{- $extender := dict "policy" (include "podium.policy" (list $policies $policies.name))
+      "shadow" (join "," $shadow) "unvalidated" $policies.unvalidated
       "filter" .Values.extender.filter "bind" .Values.extender.bind
-      "events" .Values.extender.events -}}
+      "events" .Values.extender.events "twin" .Values.extender.twin -}}
 {{- if eq .Values.mode "scheduler" -}}
 {{- /* Its kube-scheduler asks inside the pod; who comes for metrics must not. NodeResourcesFit and
 ImageLocality give 200 points at most. */ -}}
@@ -241,11 +257,27 @@ pluginConfig:
 {{- end }}
 {{- end -}}
 
+{{/* Policies that are named and not there, and one that must not score. */}}
+{{- define "podium.checkPolicy" -}}
+{{- range $name := prepend .shadow .name -}}
+{{- if and (contains "." $name) (not $.existingConfigMap) -}}
+{{- fail (printf "%s is a file, but policy.existingConfigMap is empty: set it, or give the text in policy.sources" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $_ := .cards -}}
+{{- if not (hasKey $.sources $name) -}}
+{{- fail (printf "policy.cards.%s is the card of a policy that is not in policy.sources" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $decision := get (default "{}" (get .cards .name) | fromJson) "decision" | default dict -}}
+{{- if and (eq (toString (get $decision "promoted")) "false") (not .unvalidated) -}}
+{{- fail (printf "policy.name is %s, which is not validated (%s): promote it, list it in policy.shadow, or set policy.unvalidated=true" .name (get $decision "reasons" | join "; ")) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* What the schema cannot say: values that exclude each other. */}}
 {{- define "podium.check" -}}
-{{- if and .Values.policy.source .Values.policy.existingConfigMap -}}
-{{- fail "policy.source and policy.existingConfigMap are both set: set one of them" -}}
-{{- end -}}
+{{- include "podium.checkPolicy" .Values.policy -}}
 {{- if eq .Values.scheduler.name "default-scheduler" -}}
 {{- fail "scheduler.name is default-scheduler, which the cluster's own kube-scheduler answers to: choose another name, or set mode=extender" -}}
 {{- end -}}

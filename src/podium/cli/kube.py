@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -28,8 +26,12 @@ from podium.errors import UsageError
 if TYPE_CHECKING:
     from podium.kube.record import Recorder
     from podium.kube.snapshot import Snapshot
+    from podium.kube.watch import ClusterWatch
 
 app = new_app(__doc__)
+
+SAID_S = 5.0
+"""A cluster that is not heard for so long is mentioned while it is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,9 @@ def snapshot(
     taken = asyncio.run(_taken(screen, cluster))
     objects = iter(taken.objects)
     if is_hashing:
-        from podium.kube.hashing import Hasher
+        from podium.kube.hashing import Hasher, new_salt
 
-        objects = map(Hasher(secrets.token_bytes(32)).object, taken.objects)
+        objects = map(Hasher(new_salt()).object, taken.objects)
     write_objects(objects, target)
     if is_json:
         print_json({"file": str(target), "objects": taken.counts, "notes": taken.notes})
@@ -133,15 +135,18 @@ def record(
 
     Goes on until ctrl-C, SIGTERM or the end of --for. Lines are only ever added, each at once:
     a recorder that is killed loses nothing, and started again with the same file it goes on.
+    The salt of --hash-names is kept in OUT.salt, which only you can read, so that one name keeps
+    one hash; delete it once the recording is over.
     """
     from podium.kube import need_extra
 
     need_extra()
+    from podium.kube.hashing import Hasher, kept_salt
     from podium.kube.record import Recorder
 
     settings = read_settings(ctx)
     screen, period_s = Screen(settings.display), _seconds(period)
-    recorder = Recorder(target, _hiding(target)) if is_hashing else Recorder(target)
+    recorder = Recorder(target, Hasher(kept_salt(target)) if is_hashing else None)
     is_interrupted = False
     with recorder:
         try:
@@ -183,23 +188,11 @@ def _seconds(period: str | None) -> float | None:
     return parsed.run_time_s
 
 
-def _hiding(target: Path) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    from podium.kube.hashing import Hasher
-
-    if target.exists():
-        raise UsageError(
-            "a recording with hashed names cannot go on: nobody keeps their salt",
-            where=str(target), hint="give another file",
-        )  # fmt: skip
-    return Hasher(secrets.token_bytes(32)).object
-
-
 async def _recorded(
     screen: Screen, cluster: ClusterOptions, recorder: Recorder, period_s: float | None
 ) -> None:
     from podium.kube.access import Access, Target
     from podium.kube.client import KubeClient
-    from podium.kube.record import ALIVE_S
     from podium.kube.resources import served
     from podium.kube.snapshot import narrowed
     from podium.kube.watch import ClusterWatch
@@ -210,14 +203,39 @@ async def _recorded(
             await watch.synced()
             inform(screen, [*watch.refused(), *narrowed(cluster.namespace)])
             screen.note(f"recording into {recorder.path}; ctrl-C ends it")
-            end_s = None if period_s is None else watch.clock() + period_s
+            telling = asyncio.create_task(_tell_outages(screen, watch))
+            try:
+                await _until_the_end(watch, recorder, period_s)
+            finally:
+                telling.cancel()
+
+
+async def _until_the_end(watch: ClusterWatch, recorder: Recorder, period_s: float | None) -> None:
+    from podium.kube.record import ALIVE_S
+
+    end_s = None if period_s is None else watch.clock() + period_s
+    alive_s = watch.clock()
+    while end_s is None or watch.clock() < end_s:
+        await asyncio.sleep(0.2 if end_s is None else min(0.2, end_s - watch.clock()))
+        watch.check()
+        if watch.clock() - alive_s > ALIVE_S:
             alive_s = watch.clock()
-            while end_s is None or watch.clock() < end_s:
-                await asyncio.sleep(0.2 if end_s is None else min(0.2, end_s - watch.clock()))
-                watch.check()
-                if watch.clock() - alive_s > ALIVE_S:
-                    alive_s = watch.clock()
-                    recorder.alive()
+            recorder.alive()
+
+
+async def _tell_outages(screen: Screen, watch: ClusterWatch) -> None:
+    """Says when the cluster is not heard for a while, and when it is again."""
+    is_told, before = False, list[str]()
+    while True:
+        await asyncio.sleep(SAID_S)
+        problems = watch.problems()
+        if problems and before and not is_told:
+            inform(screen, [f"the cluster is not heard, and asked again: {problems[0]}"])
+            is_told = True
+        elif is_told and not problems:
+            screen.note("the cluster is heard again")
+            is_told = False
+        before = problems
 
 
 async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:

@@ -238,7 +238,7 @@ def show(screen: Screen, told: Told) -> None:
         {
             "pod": f"{told['namespace']}/{told['pod']}",
             "asks for": words_of_request(told["request"]),
-            "policy": told["policy"],
+            "policy": _policy(told),
             "scored at": _scored(told),
             "offered": figures.counted(told["feasible"], "node"),
             "preferred": _preferred(told),
@@ -255,6 +255,11 @@ def show(screen: Screen, told: Told) -> None:
         left = ("CPU milli left", "memory MiB left", "GPU milli left")
         rows = [_row(each, told, terms) for each in told["candidates"]]
         screen.table(["node", "points", "score", *terms, *left], rows)
+
+
+def _policy(told: Told) -> str:
+    is_marked = told["validated"] == "no"
+    return f"{told['policy']}, which is not validated" if is_marked else str(told["policy"])
 
 
 def _scored(told: Told) -> str:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from podium.cli.options import Json
-from podium.cli.render import print_json
-from podium.kube.manifests import OWN_IMAGE, Installation, manifests, objects
+from podium.cli.options import Json, read_settings
+from podium.cli.render import Screen, print_json
+from podium.cli.watch import inform
+from podium.kube.manifests import (
+    DEFAULT,
+    LARGEST_APPLIED,
+    OWN_IMAGE,
+    Installation,
+    manifests,
+    objects,
+)
+from podium.kube.policy_files import PackedPolicy
 
 
 class Mode(StrEnum):
@@ -20,6 +31,7 @@ class Mode(StrEnum):
 
 
 def print_manifests(
+    ctx: typer.Context,
     mode: Annotated[
         Mode,
         typer.Option(
@@ -29,7 +41,18 @@ def print_manifests(
     ] = Mode.scheduler,
     policy: Annotated[
         str, typer.Option("--policy", help="Policy that scores, by name, file or run.")
-    ] = "fgd",
+    ] = DEFAULT.reference,
+    shadow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shadow",
+            help="Policy that scores alongside without effect; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    is_unvalidated: Annotated[
+        bool, typer.Option("--unvalidated", help="Take a policy that is not validated.")
+    ] = False,
     namespace: Annotated[
         str,
         typer.Option(
@@ -47,40 +70,52 @@ def print_manifests(
 ) -> None:
     """Prints the objects that install Podium on a cluster, for kubectl apply.
 
-    They are those of the Helm chart with its own values, which offers more. A policy that does
-    not ship with Podium is put into a ConfigMap.
+    They are those of the Helm chart with its own values, which offers more. Policies that do
+    not ship with Podium are put into a ConfigMap.
     """
-    name, source = _policy(policy)
-    text = manifests(
-        Installation(
-            mode=mode.value,
-            namespace=namespace,
-            scheduler_name=scheduler_name,
-            image=image,
-            kubernetes_version=kubernetes_version,
-            policy=name,
-            policy_source=source,
-        )
+    screen = Screen(read_settings(ctx, {}).display)
+    chosen = _policies(policy, shadow or (), is_unvalidated=is_unvalidated)
+    installation = Installation(
+        mode=mode.value,
+        namespace=namespace,
+        scheduler_name=scheduler_name,
+        image=image,
+        kubernetes_version=kubernetes_version,
+        policy=chosen.packed[0],
+        shadow=chosen.packed[1:],
+        is_unvalidated=chosen.is_unvalidated,
     )
+    text = manifests(installation)
+    inform(screen, [*chosen.warnings, *_advice(installation)])
     if is_json:
         print_json({"apiVersion": "v1", "kind": "List", "items": objects(text)})
     else:
         print(text, end="")
 
 
-def _policy(reference: str) -> tuple[str, str]:
-    """Gives the name of a policy that ships with Podium, or the text of another one."""
-    from podium.errors import UsageError
-    from podium.experiments.case import named_policy
-    from podium.policies import catalogue
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Holds the policy that scores and its shadows, ready for a cluster."""
 
-    if reference in {each.name for each in catalogue()}:
-        return reference, ""
-    policy = named_policy(reference, "--policy")
-    if policy.source is None:
-        raise UsageError(
-            f"{reference} is not a Python file, and no other kind fits into a ConfigMap",
-            where="--policy",
-            hint="build an image that contains it, and name its path in values of the chart",
-        )
-    return "fgd", policy.source.text
+    packed: tuple[PackedPolicy, ...]
+    is_unvalidated: bool  # the one that scores
+    warnings: tuple[str, ...]
+
+
+def _policies(reference: str, shadow: Sequence[str], *, is_unvalidated: bool) -> _Chosen:
+    from podium.experiments.deployment import active_policy, packed, shadow_policies, warnings_of
+
+    override = "--unvalidated"
+    active = active_policy(reference, "--policy", override, is_unvalidated=is_unvalidated)
+    names = [name for name in dict.fromkeys(shadow) if name != reference]
+    shadows = shadow_policies(names, "--shadow", active)
+    return _Chosen(
+        (packed(active, reference), *map(packed, shadows, names)),
+        active.validation.is_passed is False,
+        tuple(warnings_of([active, *shadows])),
+    )
+
+
+def _advice(installation: Installation) -> list[str]:
+    is_large = installation.policy_bytes > LARGEST_APPLIED
+    return ["the policies are large: use kubectl apply --server-side"] if is_large else []

@@ -30,20 +30,23 @@ NODES = 20
 SEED = 10
 REFRESH_S = 0.1
 LINE_S = 2.0
-TITLES = ("", "asked for", "kube-scheduler", "with Podium")
-FINAL_COLUMNS = 78
-FINAL_TITLES = ("", "asked for", "kube-scheduler", "simulated", "with Podium", "simulated")
+SHOWN = {"stock": "kube-scheduler", "packing": "packing", "podium": "with Podium"}
+"""The arms, as their columns are called."""
+TITLES = ("", "asked for", *SHOWN.values())
+FINAL_COLUMNS = 98
+FINAL_TITLES = ("", "asked for", *(title for arm in SHOWN.values() for title in (arm, "simulated")))
 ALONE = (
-    "The first run is kube-scheduler alone. The second takes the scores of Podium's",
-    "extender: {policy}.",
+    "kube-scheduler with its defaults, with the packing profile of Podium's chart,",
+    "and with that profile and Podium: {policy}.",
 )
 COUNTED = (
-    "kube-scheduler does not count parts of GPUs: in both runs, filter and bind of",
-    "Podium's extender do. Only the second takes its scores, too: {policy}.",
+    "kube-scheduler with its defaults, with the packing profile of Podium's chart,",
+    "and with that profile and Podium: {policy}. Parts of GPUs it does not count:",
+    "filter and bind of Podium's extender do in each run, and pack in the second.",
 )
 NEXT = {
     "podium kube try --keep": "look with kubectl",
-    "podium compare kube-default {policy} --protocol inflation": "more nodes",
+    "podium compare kube-packing {policy} --protocol inflation": "more nodes",
     "podium kube snapshot cluster.json": "save your cluster",
     "podium kube manifests --policy {policy}": "install Podium",
 }
@@ -53,7 +56,7 @@ NEXT = {
 def try_podium(
     ctx: typer.Context,
     policy: Annotated[
-        str, typer.Option("--policy", help="Policy of the second run, by name, file or run.")
+        str, typer.Option("--policy", help="Policy of the last run, by name, file or run.")
     ] = POLICY,
     nodes: Annotated[
         int | None,
@@ -81,7 +84,8 @@ def try_podium(
     """Shows a real kube-scheduler with and without Podium, on fake nodes of this machine.
 
     Starts etcd, kube-apiserver and kube-scheduler on the loopback interface, submits the same
-    pods twice, and stops everything again. It needs neither a cluster nor containers.
+    pods three times (its defaults, the chart's packing profile, with Podium), and stops everything
+    again. It needs neither a cluster nor containers.
     """
     from podium.kube import need_extra as need_kube_extra
     from podium.kube.local.programs import find_programs
@@ -124,13 +128,13 @@ def _keep(screen: Screen, outcome: Outcome) -> None:
 
 
 class LiveTable(TryListener):
-    """Draws both runs side by side while they go on."""
+    """Draws the runs side by side while they go on."""
 
     def __init__(self, live: Live, plan: TryPlan) -> None:
         self._live = live
         self._plan = plan
         self._status = ""
-        self._tallies: tuple[Tally | None, ...] = (None, None)
+        self._tallies: dict[str, Tally | None] = dict.fromkeys(SHOWN)
         self._drawn_s = 0.0
 
     def status(self, text: str) -> None:
@@ -138,10 +142,10 @@ class LiveTable(TryListener):
         self._status = text
         self._draw()
 
-    def decided(self, stock: Tally, policy: Tally | None) -> None:
+    def decided(self, arm: str, tally: Tally) -> None:
         """Shows one more pod, some times a second."""
-        self._tallies = (stock, policy)
-        self._status = f"{'kube-scheduler' if policy is None else 'Podium'} places pods"
+        self._tallies[arm] = tally
+        self._status = f"{SHOWN[arm]}: pods are placed"
         if time.monotonic() - self._drawn_s >= REFRESH_S:
             self._draw()
 
@@ -149,7 +153,8 @@ class LiveTable(TryListener):
         from rich.text import Text
 
         self._drawn_s = time.monotonic()
-        lines = live_lines(self._plan, self._tallies, self._live.console.width)
+        tallies = [*self._tallies.values()]
+        lines = live_lines(self._plan, tallies, self._live.console.width)
         text = Text("\n".join([*lines, "", f"{self._status} ..."]), no_wrap=True, overflow="crop")
         self._live.update(text, refresh=True)
 
@@ -166,17 +171,16 @@ class Lines(TryListener):
         """Prints what is being done."""
         self._screen.note(text)
 
-    def decided(self, stock: Tally, policy: Tally | None) -> None:
+    def decided(self, arm: str, tally: Tally) -> None:
         """Prints how far a run is: now and then, and at its end."""
-        name, tally = ("kube-scheduler", stock) if policy is None else ("with Podium", policy)
         is_last = tally.submitted == len(self._plan.pods)
         if self._rhythm.is_due() or is_last:
-            self._screen.note(f"{name}: {line_of(self._plan, tally)}")
+            self._screen.note(f"{SHOWN[arm]}: {line_of(self._plan, tally)}")
 
 
 @contextmanager
 def following(screen: Screen, plan: TryPlan) -> Iterator[TryListener]:
-    """Shows both runs on a terminal while the block goes on; elsewhere prints lines."""
+    """Shows the runs on a terminal while the block goes on; elsewhere prints lines."""
     display = screen.display
     if display.quiet or not display.progress:
         yield TryListener()
@@ -209,14 +213,14 @@ def line_of(plan: TryPlan, tally: Tally) -> str:
 
 
 def live_lines(plan: TryPlan, tallies: Sequence[Tally | None], width: int) -> list[str]:
-    """Draws the table of both runs, with bars; a narrow one leaves out what was asked for."""
+    """Draws the table of all runs, with bars; a narrow one leaves out what was asked for."""
     bars = ("", "", *(_bar(plan, *each) for each in zip(tallies, TITLES[2:], strict=True)))
     cells = [[figures.text_of(cell) for cell in row] for row in rows_of(plan, tallies)]
-    lines = plain_table(TITLES, [bars, *cells], [False, True, True, True])
+    lines = plain_table(TITLES, [bars, *cells], [False, *[True] * (len(TITLES) - 1)])
     if max(map(len, lines)) <= width:
         return lines
     shown = [(row[0], *row[2:]) for row in (bars, *cells)]
-    return plain_table((TITLES[0], *TITLES[2:]), shown, [False, True, True])
+    return plain_table((TITLES[0], *TITLES[2:]), shown, [False, *[True] * len(SHOWN)])
 
 
 def rows_of(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[tuple[object, ...]]:
@@ -234,14 +238,16 @@ def rows_of(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[tuple[object
 
 
 def verdict(plan: TryPlan, outcome: Outcome) -> str:
-    """Says in a sentence what the policy changed."""
-    gpus = round(outcome.policy.gpus_allocated - outcome.stock.gpus_allocated, 1)
-    pods = outcome.policy.bound - outcome.stock.bound
+    """Says in a sentence what the policy changed, over the better of the runs without it."""
+    without, policy = outcome.real[outcome.rival], outcome.real["podium"]
+    gpus = round(policy.gpus_allocated - without.gpus_allocated, 1)
+    pods = policy.bound - without.bound
+    over = {"stock": "kube-scheduler's defaults", "packing": "the packing profile"}[outcome.rival]
     if not gpus and not pods:
-        return f"{plan.policy.name} changed nothing: as many GPUs and pods as without it"
+        return f"{plan.policy.name} changed nothing: as many GPUs and pods as with {over}"
     told = [f"{_more(gpus)} GPUs allocated"] if gpus else []
     told += [f"{_more(pods)} pod{'' if abs(pods) == 1 else 's'} bound"] if pods else []
-    return f"With {plan.policy.name}: {' and '.join(told)}"
+    return f"With {plan.policy.name}: {' and '.join(told)} than with {over}"
 
 
 def _more(change: float) -> str:
@@ -265,9 +271,9 @@ def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> 
 
 
 def _show_figures(screen: Screen, plan: TryPlan, outcome: Outcome) -> None:
-    """Prints the table of both runs; a narrow terminal gets what was simulated as a second one."""
-    real = (outcome.stock, outcome.policy)
-    simulated = (outcome.stock_simulated, outcome.policy_simulated)
+    """Prints the table of all runs; a narrow terminal gets what was simulated as a second one."""
+    real = [outcome.real[arm] for arm in SHOWN]
+    simulated = [outcome.simulated[arm] for arm in SHOWN]
     if not sys.stdout.isatty() or screen.console(sys.stdout).width >= FINAL_COLUMNS:
         pairs = (each for pair in zip(real, simulated, strict=True) for each in pair)
         screen.table(FINAL_TITLES, rows_of(plan, [*pairs]))

@@ -313,7 +313,7 @@ class _Run:
         """Returns what an objective is told: also what was lost and placed at the end."""
         if self.result is None:
             return self.measured
-        median_pod = MedianPod.of(self.result.plan.trace)
+        median_pod = MedianPod.of(self.result.plan.trace.pods)
         details = details_of(measure_losses(self.result, median_pod))
         return {**self.measured, **details, **measure_in_use(self.result)}
 

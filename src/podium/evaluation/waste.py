@@ -38,16 +38,15 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class MedianPod:
-    """What the median pod of a trace asks for: half of them ask for no more."""
+    """What the median pod of a trace or cluster asks for: half of them ask for no more."""
 
     cpu_milli: float = 0.0  # of the pods that ask for a GPU
     memory_mib: float = 0.0
     part_milli: float = GPU_MILLI  # of the pods that ask for a part of one
 
     @classmethod
-    def of(cls, trace: Workload) -> MedianPod:
-        """Reads the pods of a trace."""
-        pods = trace.pods
+    def of(cls, pods: npt.NDArray[Any]) -> MedianPod:
+        """Reads the records of pods."""
         with_gpu = pods[pods["gpu_count"] > 0]
         parts = with_gpu[with_gpu["gpu_milli"] < GPU_MILLI]
         default = cls()
@@ -63,6 +62,27 @@ def measure_losses(result: Result, median_pod: MedianPod) -> dict[str, float]:
     is_running, is_begun = _at_the_end(result)
     found = {**_lost(result, median_pod, is_running), **_placed(result, is_begun)}
     return {key: min(100.0, max(0.0, round(value, _DIGITS))) for key, value in found.items()}
+
+
+def lost_milli(
+    free_milli: npt.NDArray[Any], cpu_milli_left: npt.NDArray[Any],
+    memory_mib_left: npt.NDArray[Any], median_pod: MedianPod,
+) -> dict[str, float]:  # fmt: skip
+    """Splits the free GPU milli of nodes by the kinds of loss.
+
+    Args:
+        free_milli: (num_nodes, num_slots) what is free of each GPU.
+        cpu_milli_left: (num_nodes,) of each node.
+        memory_mib_left: (num_nodes,) of each node.
+        median_pod: by whose requests room is judged.
+    """
+    is_short = cpu_milli_left < median_pod.cpu_milli
+    is_short |= memory_mib_left < median_pod.memory_mib
+    is_small = (free_milli < GPU_MILLI) & (free_milli < median_pod.part_milli)
+    broken = float(free_milli[is_small].sum())
+    stranded = float(free_milli[is_short[:, None] & ~is_small].sum())
+    idle = float(free_milli.sum()) - broken - stranded
+    return {STRANDED: stranded, BROKEN: broken, IDLE: idle}
 
 
 def measure_in_use(result: Result) -> dict[str, float]:
@@ -143,15 +163,14 @@ def _lost(result: Result, median_pod: MedianPod, is_running: Flags) -> dict[str,
     def left(field: str, asked: str) -> npt.NDArray[np.float64]:
         return nodes[field] - np.bincount(where, pods[asked], len(nodes))
 
-    free = _free_gpu_milli(result, is_running)
-    is_short = left("cpu_milli_left", "cpu_milli") < median_pod.cpu_milli
-    is_short |= left("memory_mib_left", "memory_mib") < median_pod.memory_mib
-    is_small = (free < GPU_MILLI) & (free < median_pod.part_milli)
-    all_free, broken = float(free.sum()), float(free[is_small].sum())
-    stranded = float(free[is_short[:, None] & ~is_small].sum())
+    lost = lost_milli(
+        _free_gpu_milli(result, is_running),
+        left("cpu_milli_left", "cpu_milli"),
+        left("memory_mib_left", "memory_mib"),
+        median_pod,
+    )
     percent = 100 / max(1, result.plan.cluster.gpu_milli_total)
-    idle = all_free - broken - stranded
-    return {STRANDED: stranded * percent, BROKEN: broken * percent, IDLE: idle * percent}
+    return {kind: milli * percent for kind, milli in lost.items()}
 
 
 def _free_gpu_milli(result: Result, is_running: Flags) -> npt.NDArray[np.float64]:

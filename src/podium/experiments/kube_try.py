@@ -1,4 +1,4 @@
-"""Lets a real kube-scheduler place the same pods twice: by its own scores, and by a policy's."""
+"""Lets a real kube-scheduler place the same pods by its defaults, packing, and with Podium."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import MissingError
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.settings import Settings
 
-STOCK = "kube-default"
-"""The policy that scores as kube-scheduler does, for the simulator."""
+STOCK, PACKING = "kube-default", "kube-packing"
+"""The policies that score as kube-scheduler does: by default, and with the chart's profile."""
+
+ARMS = ("stock", "packing", "podium")
+"""The runs: kube-scheduler's defaults, the chart's profile alone, and that with Podium."""
 
 DECISION_S = 30.0
 POLL_S = 0.004
-WEIGHT = 200
-"""Of the extender: one place in the policy's order outweighs all plugins of kube-scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TryPlan:
-    """Is what both runs have in common, and the policy of the second."""
+    """Is what all runs have in common, and the policy of the last."""
 
     trace: str
     seed: int
@@ -110,22 +112,23 @@ class TryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Holds what both runs did, and what the simulator says of the same pods."""
+    """Holds what every run did by its arm, and what the simulator says of the same pods."""
 
-    stock: Tally
-    policy: Tally
-    stock_simulated: Tally
-    policy_simulated: Tally
+    real: Mapping[str, Tally]
+    simulated: Mapping[str, Tally]
     kubeconfig: Path
     notes: tuple[str, ...] = ()
+
+    @property
+    def rival(self) -> str:
+        """Names the better of the arms without Podium: a gain is one over both."""
+        return max(ARMS[:-1], key=lambda arm: self.real[arm].gpus_allocated)
 
     def as_object(self) -> dict[str, Any]:
         """Describes the outcome as JSON types."""
         return {
-            "kube_scheduler": _object(self.stock),
-            "kube_scheduler_simulated": _object(self.stock_simulated),
-            "podium": _object(self.policy),
-            "podium_simulated": _object(self.policy_simulated),
+            arm: {**_object(self.real[arm]), "simulated": _object(self.simulated[arm])}
+            for arm in ARMS
         }
 
 
@@ -135,14 +138,15 @@ class TryListener:
     def status(self, text: str) -> None:
         """Hears what is being done."""
 
-    def decided(self, stock: Tally, policy: Tally | None) -> None:
-        """Hears of one more pod that was bound or found no room."""
+    def decided(self, arm: str, tally: Tally) -> None:
+        """Hears of one more pod of a run that was bound or found no room."""
 
 
 def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | None) -> TryPlan:
     """Loads nodes and pods: so many pods, or as many as ask for all GPUs together."""
     from podium.errors import UsageError
     from podium.experiments.case import load_case, named_policy
+    from podium.experiments.deployment import warnings_of
     from podium.kube.local.workload import first_pods
 
     policy = named_policy(reference, "--policy")
@@ -154,13 +158,13 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     left_out = [f"gangs are left out: {gangs:,} pods are placed one by one"] if gangs else []
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
-        (*case.notes, *left_out, *policy.notes),
+        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])),
     )  # fmt: skip
 
 
 @contextmanager
 def tried(plan: TryPlan, programs: Path, listener: TryListener) -> Iterator[Outcome]:
-    """Runs kube-scheduler by itself and then behind the policy; the second goes on in the block."""
+    """Runs kube-scheduler by itself, packing, and with Podium; the last goes on in the block."""
     from podium.kube.local.control_plane import control_plane
     from podium.kube.local.daemon import DaemonError
     from podium.kube.local.server import KubeApi
@@ -168,7 +172,8 @@ def tried(plan: TryPlan, programs: Path, listener: TryListener) -> Iterator[Outc
 
     # A policy that fails says so here; in a cluster, the extender would go on without it.
     listener.status("simulating the same pods")
-    simulated = predicted(plan, load(STOCK)), predicted(plan, plan.policy)
+    policies = dict(zip(ARMS, (load(STOCK), load(PACKING), plan.policy), strict=True))
+    simulated = {arm: predicted(plan, policy) for arm, policy in policies.items()}
     try:
         listener.status("starting etcd and kube-apiserver")
         with (
@@ -180,15 +185,17 @@ def tried(plan: TryPlan, programs: Path, listener: TryListener) -> Iterator[Outc
         raise _not_started(error) from error
 
 
-def _compared(runs: _Runs, simulated: tuple[Tally, Tally]) -> Iterator[Outcome]:
+def _compared(runs: _Runs, simulated: Mapping[str, Tally]) -> Iterator[Outcome]:
     runs.create_nodes()
-    with runs.stock_scheduler():
-        stock = runs.submit(lambda tally: runs.listener.decided(tally, None))
-    runs.delete_pods()
+    real = {}
+    for arm, scheduler in (("stock", runs.stock_scheduler), ("packing", runs.packing_scheduler)):
+        with scheduler():
+            real[arm] = runs.submit(arm)
+        runs.delete_pods()
     with runs.policy_scheduler() as url:
-        policy = runs.submit(lambda tally: runs.listener.decided(stock, tally))
+        real["podium"] = runs.submit("podium")
         notes = tuple(unscored(_metrics(url)))
-        yield Outcome(stock, policy, *simulated, kubeconfig=runs.plane.kubeconfig, notes=notes)
+        yield Outcome(real, simulated, kubeconfig=runs.plane.kubeconfig, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,30 +221,43 @@ class _Runs:
     @contextmanager
     def stock_scheduler(self) -> Iterator[None]:
         """Runs kube-scheduler with its own scores; Podium counts parts of GPUs if there are any."""
-        self.listener.status("starting kube-scheduler")
+        self.listener.status("starting kube-scheduler with its defaults")
         if not self.plan.has_parts:
             with self.plane.scheduler():
                 yield
             return
         with (
             self._service(STOCK) as url,
-            self.plane.scheduler(_extended(url, _COUNTING)),
+            self.plane.scheduler(_counting(url)),
         ):
             yield
 
     @contextmanager
+    def packing_scheduler(self) -> Iterator[None]:
+        """Runs kube-scheduler with the chart's profile alone.
+
+        It does not see parts of GPUs: where there are any, Podium scores in its place, as it would.
+        """
+        self.listener.status("starting kube-scheduler with the packing profile of the chart")
+        if not self.plan.has_parts:
+            with self.plane.scheduler(_installed("")):
+                yield
+            return
+        with self._service(PACKING) as url, self.plane.scheduler(_installed(url, _COUNTING)):
+            yield
+
+    @contextmanager
     def policy_scheduler(self) -> Iterator[str]:
-        """Runs kube-scheduler with Podium as its extender, and gives Podium's address."""
+        """Runs kube-scheduler as the chart installs it with Podium, and gives Podium's address."""
         self.listener.status("starting Podium and kube-scheduler")
-        verbs = {"prioritizeVerb": "prioritize", "weight": WEIGHT}
         counting = _COUNTING if self.plan.has_parts else {}
         with (
             self._service(self._reference()) as url,
-            self.plane.scheduler(_extended(url, {**verbs, **counting})),
+            self.plane.scheduler(_installed(url, counting)),
         ):
             yield url
 
-    def submit(self, watch: Callable[[Tally], None]) -> Tally:
+    def submit(self, arm: str) -> Tally:
         """Submits pods one after the other, each once the last is decided."""
         from podium.kube.local.workload import pod_objects
 
@@ -245,7 +265,7 @@ class _Runs:
         for pod, manifest in zip(self.plan.pods, pod_objects(self.plan.pods), strict=True):
             self.api.create(manifest)
             tally = tally.plus(pod, is_bound=self._is_bound(manifest))
-            watch(tally)
+            self.listener.decided(arm, tally)
         return self.plan.count(self._all_bound())
 
     def _is_bound(self, manifest: Mapping[str, Any]) -> bool:
@@ -303,19 +323,27 @@ _NEUTRAL = re.compile(
 _COUNTING = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False}
 
 
-def _extended(url: str, verbs: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes what an administrator writes to use the extender; the profile stays as it is."""
-    extender = {
-        "urlPrefix": f"{url}/extender",
-        "nodeCacheCapable": True,
-        "ignorable": True,
-        "httpTimeout": "5s",  # nobody waits for this cluster, and the machine may be busy
-        **verbs,
-    }
+PATIENCE = "5s"
+"""Of kube-scheduler: nobody waits for this cluster, and the machine may be busy."""
+
+
+def _installed(url: str, verbs: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """Gives the configuration that the chart installs, with more verbs where they are needed."""
+    from podium.kube.manifests import scheduler_configuration
+
+    found = scheduler_configuration(url)
+    for extender in found.get("extenders", ()):
+        extender.update(verbs, httpTimeout=PATIENCE)
+    return found
+
+
+def _counting(url: str) -> dict[str, Any]:
+    """Leaves the profile as it is and has Podium count parts of GPUs."""
+    extender = {"urlPrefix": f"{url}/extender", "nodeCacheCapable": True, "httpTimeout": PATIENCE}
     return {
         "percentageOfNodesToScore": 100,
         "profiles": [{"schedulerName": "default-scheduler"}],
-        "extenders": [extender],
+        "extenders": [{**extender, **_COUNTING}],
     }
 
 
@@ -331,6 +359,7 @@ def _environment(plane: ControlPlane, policy: str, *, is_counting: bool) -> dict
         "PODIUM_SERVE_COMPONENTS": "extender",
         "PODIUM_EXTENDER_KUBECONFIG": str(plane.kubeconfig),
         "PODIUM_EXTENDER_POLICY": policy,
+        "PODIUM_EXTENDER_UNVALIDATED": "true",  # it harms nobody here
         "PODIUM_EXTENDER_FILTER": str(is_counting).lower(),
         "PODIUM_EXTENDER_BIND": str(is_counting).lower(),
     }
@@ -352,7 +381,7 @@ def unscored(metrics: str) -> Iterator[str]:
 
 
 def predicted(plan: TryPlan, policy: Policy) -> Tally:
-    """Simulates the same objects in the same order; nobody knows the pods that are to come."""
+    """Simulates the same objects in the same order, by the rules of the live cluster."""
     from podium.kube.local.workload import node_objects, pod_objects
     from podium.sim import Rounds, Setup, simulate
     from podium.traces.catalogue import load_trace

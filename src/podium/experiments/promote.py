@@ -172,7 +172,25 @@ def promote(settings: Settings, request: PromotionRequest, listener: Listener = 
     with Judge(plan.training, plan.fitness, 1, limits) as judge:
         judge.pool.get_ready()
         warn_of_walls(listener, judge.pool.missing_walls)
-        return _decide(request, plan, nominees, (cases, controls), judge, listener)
+        outcome = _decide(request, plan, nominees, (cases, controls), judge, listener)
+    _keep(outcome, Path(searched.record.folder))
+    return outcome
+
+
+def _keep(outcome: Outcome, folder: Path) -> None:
+    """Keeps in the run what was decided: who takes it to a cluster is asked for it."""
+    from podium.search.run.folder import RunFolder
+    from podium.search.run.promoted import Decision, keep_decisions
+
+    files = iter(outcome.files)
+    decisions = [
+        Decision.on(
+            outcome.texts[each.name], each.reasons,
+            next(files).read_text(encoding="utf-8") if each.accepted else None,
+        )
+        for each in outcome.promotions
+    ]  # fmt: skip
+    keep_decisions(RunFolder(folder), decisions)
 
 
 def check_summary(summary: str) -> None:

@@ -436,6 +436,12 @@ def trained_policy(reference: str) -> Policy | None:
     """
     from podium.policies import load
 
+    path = trained_weights(reference)
+    return None if path is None else dataclasses.replace(load(str(path)), name=reference)
+
+
+def trained_weights(reference: str) -> Path | None:
+    """Finds the best weights of a training by `run:RUN`; None where that is no training."""
     folder = _folder_of(reference.removeprefix(RUN))
     if folder is None:
         return None
@@ -447,7 +453,7 @@ def trained_policy(reference: str) -> Policy | None:
         )  # fmt: skip
     for suffix in (".npz", ".json"):
         _own_file(path.with_suffix(suffix))
-    return dataclasses.replace(load(str(path)), name=reference)
+    return path
 
 
 def _folder_of(run: str) -> Path | None:

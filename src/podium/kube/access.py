@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
+import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from podium.kube.extra import need_extra
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 PLUGIN_S = 120.0
 """Time for a plugin to give credentials; somebody may have to log in meanwhile."""
+
+RENEWAL_S = 2.0
+"""Credentials are not read again sooner: many watches find out at once that they are refused."""
 
 _MOST_BYTES = 16 << 20
 _DEFAULT = Path("~/.kube/config")
@@ -42,11 +47,13 @@ class Access:
         need_extra()
         from kubernetes_asyncio.client import Configuration
 
-        self._target = target
+        self._context = target.context
         self._configuration: Any = Configuration()
-        self._environ = environ
         self._files = _files(target, environ)
         self._renewing = asyncio.Lock()
+        self._renewed_s = float("-inf")  # when credentials were last read again, or could not be
+        self._problem: PodiumError | None = None  # why they could not
+        self._version: object = None  # of the files that were read
         self.generation = 0  # counts how often credentials were read
         self.trust: ssl.SSLContext | None = None  # whom to trust; None where there is no TLS
         self.label = f"context {target.context}" if target.context else "the current context"
@@ -56,7 +63,7 @@ class Access:
     @property
     def url(self) -> str:
         """Gives the address of the API server."""
-        return str(self._configuration.host).rstrip("/")
+        return _url(self._configuration)
 
     @property
     def proxy(self) -> str | None:
@@ -70,27 +77,54 @@ class Access:
         name: str | None = self._configuration.tls_server_name
         return name
 
+    @property
+    def is_outdated(self) -> bool:
+        """Tells whether the kubeconfig or a certificate was replaced since it was read."""
+        return self._version != _version(self._files, self._configuration)
+
     async def renew(self, generation: int) -> None:
-        """Reads credentials again that were refused, unless somebody has done so meanwhile."""
+        """Reads credentials again that were refused, unless somebody has just done so.
+
+        Raises:
+            PodiumError: they cannot be read now; those that were refused stay.
+        """
         async with self._renewing:
-            if self.generation == generation:
-                await self.load()
+            if self.generation != generation:
+                return
+            if time.monotonic() - self._renewed_s >= RENEWAL_S:
+                await self._read_again()
+            if self._problem is not None:
+                raise self._problem
+
+    async def _read_again(self) -> None:
+        try:
+            await self.load()
+            self._problem = None
+        except PodiumError as error:
+            self._problem = error
+        finally:
+            self._renewed_s = time.monotonic()
 
     async def load(self) -> None:
-        """Reads the credentials: files may have changed, and plugins give new ones."""
-        await self._load()
-        self.trust = self._trust()
-        self.generation += 1
+        """Reads the credentials: files may have changed, and plugins give new ones.
 
-    async def _load(self) -> None:
+        They take the place of earlier ones as a whole or not at all.
+        """
         from kubernetes_asyncio import config
+        from kubernetes_asyncio.client import Configuration
 
+        configuration = Configuration()
         async with self._explaining():
             if self._files is None:
-                config.load_incluster_config(client_configuration=self._configuration)
+                config.load_incluster_config(client_configuration=configuration)
             else:
-                await self._load_kubeconfig(self._files)
-        self._check_address()
+                await self._load_kubeconfig(self._files, configuration)
+        self._check_address(_url(configuration))
+        await self._token(configuration)
+        self.trust = self._trust(configuration)
+        self._configuration = configuration
+        self._version = _version(self._files, configuration)
+        self.generation += 1
 
     @asynccontextmanager
     async def _explaining(self) -> AsyncIterator[None]:
@@ -120,10 +154,10 @@ class Access:
                 where=where, hint="`kubectl config view` shows what it says",
             ) from error  # fmt: skip
 
-    def _check_address(self) -> None:
+    def _check_address(self, url: str) -> None:
         where = self._files or str(SERVICE_ACCOUNT)
         try:
-            parts = urlsplit(self.url)
+            parts = urlsplit(url)
             is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
             is_address = is_address and parts.port != 0
         except ValueError:
@@ -135,31 +169,39 @@ class Access:
             problem = "the server of the kubeconfig has a password in its address"
             raise InputError(problem, where=where, hint="write credentials under users")
 
-    async def _load_kubeconfig(self, files: str) -> None:
+    async def _load_kubeconfig(self, files: str, configuration: Any) -> None:
         from kubernetes_asyncio import config
 
         contexts = _contexts(files)
-        context = self._target.context
+        context = self._context
+        logging.getLogger(config.kube_config.__name__).disabled = True  # it raises the same
         if context is not None and context not in contexts:
             raise UnknownName.among("context", context, contexts, where=files)
         # The user's file is never written to.
-        await config.load_kube_config(
+        loader = await config.load_kube_config(
             config_file=files,
             context=context,
-            client_configuration=self._configuration,
+            client_configuration=configuration,
             persist_config=False,
         )
+        # Who makes another context the current one meanwhile does not mean this process.
+        self._context = str(loader.current_context["name"])
 
     async def headers(self) -> dict[str, str]:
         """Gives the headers that show who asks."""
-        async with self._explaining():
-            token = await self._configuration.get_api_key_with_prefix("BearerToken")
+        token = await self._token(self._configuration)
         return {"Authorization": token} if token else {}
 
-    def _trust(self) -> ssl.SSLContext | None:
+    async def _token(self, configuration: Any) -> str:
+        async with self._explaining():
+            token = await configuration.get_api_key_with_prefix("BearerToken") or ""
+            if not token.strip().isprintable() or token.strip() == "Bearer":
+                raise ValueError("its token is empty, or no token")
+        return str(token.strip())
+
+    def _trust(self, configuration: Any) -> ssl.SSLContext | None:
         """Decides whom to trust, and shows a client certificate."""
-        configuration = self._configuration
-        if not self.url.startswith("https://"):
+        if not _url(configuration).startswith("https://"):
             return None
         try:
             context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
@@ -174,6 +216,21 @@ class Access:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         return context
+
+
+def _url(configuration: Any) -> str:
+    return str(configuration.host).rstrip("/")
+
+
+def _version(files: str | None, configuration: Any) -> object:
+    """Tells apart what the files hold now from what they held before."""
+    certificates = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    versions = []
+    for name in [*(files or "").split(os.pathsep), *filter(None, certificates)]:
+        with suppress(OSError):
+            found = Path(name).expanduser().stat()
+            versions.append((name, found.st_mtime_ns, found.st_ino, found.st_size))
+    return versions
 
 
 def _files(target: Target, environ: Mapping[str, str]) -> str | None:

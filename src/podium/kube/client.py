@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
 
-from podium.errors import MissingError
+from podium.errors import MissingError, PodiumError
 from podium.kube.access import Access
 
 if TYPE_CHECKING:
@@ -36,13 +36,16 @@ MOST_PAGES = 4000
 _MOST_SAID = 4096
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _GONE = 401, 403, 404, 410
 
+_ANONYMOUS = '"system:anonymous"'
+"""The name of whoever sends no credentials, in the words of the API server."""
+
 _NOT_ONE = "check that this address is the API server of a cluster"
 
 Query = Mapping[str, str]
 
 
 class KubeError(MissingError):
-    """The API server cannot be reached, or refuses to answer."""
+    """The API server cannot be asked, cannot be reached, or refuses to answer: now, at least."""
 
     def __init__(
         self, message: str, *, where: str = "", hint: str = "", status: int = 0, wait_s: float = 0.0
@@ -145,13 +148,35 @@ class KubeClient:
     async def _asked(
         self, path: str, query: Query, silence_s: float, body: bytes | None
     ) -> ClientResponse:
+        import aiohttp
+
         generation = self._access.generation
+        try:
+            return await self._answered(path, query, silence_s, body)
+        except (KubeError, aiohttp.ClientConnectionError) as error:
+            if not self._is_of_credentials(error):
+                raise
+            with _passing(status=error.status if isinstance(error, KubeError) else 0):
+                await self._access.renew(generation)
+            if body is not None and not isinstance(error, KubeError):
+                raise  # it may have arrived
+        return await self._answered(path, query, silence_s, body)
+
+    def _is_of_credentials(self, error: BaseException) -> bool:
+        """Tells whether a failure may end with what the kubeconfig says by now.
+
+        A token may have expired, a certificate been replaced, or the server moved. While it is
+        merely away, no plugin is asked.
+        """
+        if isinstance(error, KubeError):
+            is_nobody = error.is_forbidden and _ANONYMOUS in error.message
+            return error.status == _UNAUTHORIZED or is_nobody
+        return isinstance(error, ssl.SSLError) or self._access.is_outdated
+
+    async def _answered(
+        self, path: str, query: Query, silence_s: float, body: bytes | None
+    ) -> ClientResponse:
         response = await self._sent(path, query, silence_s, body)
-        if response.status == _UNAUTHORIZED:
-            # A token may have expired; whoever gave it may give another.
-            _drop(response)
-            await self._access.renew(generation)
-            response = await self._sent(path, query, silence_s, body)
         if response.status >= 400:
             try:
                 verb = _verb(query) if body is None else "create"
@@ -167,7 +192,8 @@ class KubeClient:
 
         if self._session is None:
             raise RuntimeError("the client is not open")
-        headers = {"Accept": "application/json", **await self._access.headers()}
+        with _passing():
+            headers = {"Accept": "application/json", **await self._access.headers()}
         if body is not None:
             headers["Content-Type"] = "application/json"
         timeout = aiohttp.ClientTimeout(
@@ -237,6 +263,18 @@ class Pages:
             raise KubeError(text, where=self._url, hint=_NOT_ONE)
         self._last = token
         return {**query, "continue": token}
+
+
+@contextmanager
+def _passing(status: int = 0) -> Iterator[None]:
+    """Takes what is wrong with credentials for a failure to ask: they may soon be good again."""
+    try:
+        yield
+    except PodiumError as error:
+        raise KubeError(
+            f"the credentials cannot be read: {error.message}", where=error.where, hint=error.hint,
+            status=status,
+        ) from error  # fmt: skip
 
 
 def _drop(response: ClientResponse) -> None:

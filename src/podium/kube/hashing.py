@@ -8,13 +8,19 @@ apart. Keys of labels stay, too.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from podium.errors import InputError, UsageError
 from podium.kube.objects import is_mark
 from podium.traces.kubernetes import keys
+
+SALT_BYTES = 32
 
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>(-[0-9]+)?)")
 _PLAIN = re.compile(r"-?[0-9]*|true|false")
@@ -43,11 +49,64 @@ _SHOWN_KINDS = frozenset({"DeviceClass"})
 """Kinds whose names say what a device is."""
 
 
+def new_salt() -> bytes:
+    """Draws a salt."""
+    return secrets.token_bytes(SALT_BYTES)
+
+
+def salt_file(recording: Path) -> Path:
+    """Names the file with the salt of a recording."""
+    return recording.with_name(f"{recording.name}.salt")
+
+
+def kept_salt(recording: Path) -> bytes:
+    """Gives the salt that lies beside a recording; a new one gets a new salt.
+
+    Raises:
+        PodiumError: the recording is there and its salt is not, or cannot be used.
+    """
+    file = salt_file(recording)
+    try:
+        if file.exists():
+            return _read(file)
+        if recording.exists() and recording.stat().st_size:
+            raise UsageError(
+                "the recording cannot go on with hashed names: their salt is not there",
+                where=str(file), hint="put it back, or give another file",
+            )  # fmt: skip
+        return _keep(new_salt(), file)
+    except ValueError as error:
+        raise InputError.at(file, "it holds no salt", hint="give another file") from error
+    except OSError as error:
+        raise InputError.at(file, f"cannot be used: {error.strerror}") from error
+
+
+def _read(file: Path) -> bytes:
+    salt = bytes.fromhex(file.read_text("ascii"))
+    if len(salt) != SALT_BYTES:
+        raise ValueError("this is not as long as a salt")
+    return salt
+
+
+def _keep(salt: bytes, file: Path) -> bytes:
+    """Writes a salt for its owner alone, before any name is hashed with it."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(f"{salt.hex()}\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    return salt
+
+
 @dataclass(frozen=True, slots=True)
 class Hasher:
-    """Hashes names with a salt that nobody keeps: they cannot be guessed and tried."""
+    """Hashes names with a salt: without it they cannot be guessed and tried."""
 
     salt: bytes  # up to 64 bytes
+
+    @property
+    def mark(self) -> str:
+        """Tells one salt from another, and tells nothing of either."""
+        return hashlib.blake2b(key=self.salt, digest_size=8).hexdigest()
 
     def name(self, text: str) -> str:
         """Gives the hash of a name, a valid name itself."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
@@ -17,13 +17,19 @@ import yaml
 
 from podium import __version__
 from podium.errors import UsageError
+from podium.kube.policy_files import PackedPolicy, data_of
+from podium.settings import Extender
 
 Mode = Literal["scheduler", "extender"]
 
 OWN_IMAGE = f"podium:{__version__}"
 KUBE_SCHEDULER_IMAGE = "registry.k8s.io/kube-scheduler"
-LARGEST_SOURCE_BYTES = 900_000
-"""A ConfigMap holds 1 MiB, its own fields included."""
+DEFAULT = PackedPolicy(Extender().policy)
+LARGEST_BYTES = 900_000
+"""Of all policy files: a ConfigMap holds 1 MiB, its own fields included."""
+
+LARGEST_APPLIED = 180_000
+"""Of these: kubectl apply notes what it applied in an annotation of 256 KiB, files as base64."""
 
 # Kubernetes also takes names such as 1e3 and on, which are no texts to YAML.
 _LABEL = re.compile(r"[a-z][-a-z0-9]{0,61}[a-z0-9]")
@@ -32,6 +38,7 @@ _SUBDOMAIN = re.compile(
 )
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _VERSION = re.compile(r"v\d+\.\d+\.\d+")
+_MARK = re.compile(r"^ *podium\.dev/unvalidated: .*\n", re.MULTILINE)
 _FIRST_DOCUMENT = re.compile(r"\A.*?^---\n", re.DOTALL | re.MULTILINE)
 
 
@@ -44,8 +51,19 @@ class Installation:
     scheduler_name: str = "podium-scheduler"
     image: str = OWN_IMAGE
     kubernetes_version: str = "v1.36.4"
-    policy: str = "fgd"  # one that ships with Podium
-    policy_source: str = ""  # the text of another one, which replaces it
+    policy: PackedPolicy = DEFAULT
+    shadow: tuple[PackedPolicy, ...] = ()
+    is_unvalidated: bool = False  # the policy is known not to be validated
+
+    @property
+    def policies(self) -> tuple[PackedPolicy, ...]:
+        """Lists the policy that scores, and its shadows."""
+        return (self.policy, *self.shadow)
+
+    @property
+    def policy_bytes(self) -> int:
+        """Counts the bytes of all policy files."""
+        return sum(each.size_bytes for each in self.policies)
 
     @property
     def is_cluster_namespace(self) -> bool:
@@ -63,21 +81,27 @@ class Installation:
                 where="--scheduler-name",
                 hint="choose another name, or --mode extender",
             )
-        if len(self.policy_source.encode()) > LARGEST_SOURCE_BYTES:
+        if self.policy_bytes > LARGEST_BYTES:
             raise UsageError(
-                f"a ConfigMap cannot hold a policy of more than {LARGEST_SOURCE_BYTES:,} bytes",
+                f"the policies have {self.policy_bytes:,} bytes, and a ConfigMap holds "
+                f"{LARGEST_BYTES:,}",
                 where="--policy",
+                hint="leave out a --shadow; or build an image that contains the files, and name "
+                "them in settings.extender of the chart",
             )
 
 
 def manifests(installation: Installation) -> str:
     """Writes all objects as YAML documents, in the order in which they can be made."""
-    variant = "-policy-file" if installation.policy_source else ""
-    template = files("podium.kube") / "data" / f"{installation.mode}{variant}.yaml"
+    variant = "-policy-file" if installation.policy_bytes else ""
+    file = files("podium.kube") / "data" / f"{installation.mode}{variant}.yaml"
+    template = file.read_text(encoding="utf-8")
+    if not installation.is_unvalidated:
+        template = _MARK.sub("", template)
     fields = _fields(installation)
     digest = hashlib.sha256("\0".join(fields.values()).encode()).hexdigest()
-    text = Template(template.read_text(encoding="utf-8")).substitute(fields, checksum=digest)
-    _check_source(text, installation.policy_source)
+    text = Template(template).substitute(fields, checksum=digest)
+    _check_files(text, installation.policies)
     return _without_namespace(text, installation) if installation.is_cluster_namespace else text
 
 
@@ -86,7 +110,7 @@ def scheduler_configuration(
 ) -> dict[str, Any]:
     """Gives the configuration of the chart's kube-scheduler, without its connections.
 
-    It asks Podium at an address, or nobody where there is none: then kube-scheduler packs by itself.
+    It asks Podium at an address; without one, kube-scheduler packs by itself.
     """
     data = [each.get("data", {}) for each in objects(manifests(Installation()))]
     (text,) = [each["config.yaml"] for each in data if "config.yaml" in each]
@@ -104,14 +128,15 @@ def objects(text: str) -> list[Mapping[str, Any]]:
 
 
 def _fields(installation: Installation) -> dict[str, str]:
-    source = installation.policy_source.replace("\r\n", "\n").rstrip("\n")
     return {
         "namespace": installation.namespace,
         "scheduler_name": installation.scheduler_name,
         "image": installation.image,
         "kube_scheduler_image": f"{KUBE_SCHEDULER_IMAGE}:{installation.kubernetes_version}",
-        "policy": installation.policy,
-        "policy_source": "\n".join(f"    {line}" if line else "" for line in source.split("\n")),
+        "policy": installation.policy.reference,
+        "shadow": ",".join(each.reference for each in installation.shadow),
+        "unvalidated": str(installation.is_unvalidated).lower(),
+        "policy_files": data_of(installation.policies),
     }
 
 
@@ -128,17 +153,18 @@ def _check(flag: str, value: str, pattern: re.Pattern[str], expected: str) -> No
         raise UsageError(f'"{value}" cannot be used', where=flag, hint=f"give {expected}")
 
 
-def _check_source(text: str, source: str) -> None:
-    """Makes sure that the policy comes out of the YAML as it went in."""
-    if not source:
+def _check_files(text: str, policies: Sequence[PackedPolicy]) -> None:
+    """Makes sure that policies come out of the YAML as they went in."""
+    wanted = {name: held for each in policies for name, held in each.texts.items()}
+    if not wanted:
         return
     try:
-        found = [each["data"].get("policy.py") for each in objects(text) if "data" in each]
+        found = [each["data"] for each in objects(text) if "data" in each]
     except yaml.YAMLError:
         found = []
-    if source.replace("\r\n", "\n").rstrip("\n") + "\n" not in found:
+    if wanted not in found:
         raise UsageError(
-            "the policy has characters that a ConfigMap cannot hold",
+            "a policy has characters that a ConfigMap cannot hold",
             where="--policy",
             hint="remove control characters from it",
         )

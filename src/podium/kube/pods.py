@@ -18,12 +18,17 @@ class PodTable:
         self.uids: dict[Name, str] = {}
         self._on: _Index = {}  # by node, also one that is not there
         self._members: _Index = {}  # by group
+        self._pending: dict[str, LivePod] = {}
         self._sharers: _Index = {}  # of claims, by namespace
         self._wishing: _Index = {}  # pods whose wishes kube-scheduler scores, under one key
 
     def on(self, node: str) -> list[LivePod]:
         """Lists the pods that are bound to a node."""
         return list(self._on.get(node, {}).values())
+
+    def pending(self) -> list[LivePod]:
+        """Lists the pods that wait for a node."""
+        return list(self._pending.values())
 
     def members(self, group: GroupKey) -> list[LivePod]:
         """Lists the pods that say they belong to a group."""
@@ -42,12 +47,15 @@ class PodTable:
         """Adds a pod that is not there."""
         self.by_uid[pod.uid] = pod
         self.uids[pod.namespace, pod.name] = pod.uid
+        if pod.is_pending:
+            self._pending[pod.uid] = pod
         for table, key in self._places(pod):
             table.setdefault(key, {})[pod.uid] = pod
 
     def remove(self, pod: LivePod) -> None:
         """Takes a pod out."""
         del self.by_uid[pod.uid]
+        self._pending.pop(pod.uid, None)
         # Another pod of the same name may have come before this one was seen to be gone.
         if self.uids.get((pod.namespace, pod.name)) == pod.uid:
             del self.uids[pod.namespace, pod.name]

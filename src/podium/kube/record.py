@@ -19,9 +19,10 @@ from typing import IO, Any
 from msgspec import Raw
 
 from podium.errors import InputError, UsageError
+from podium.kube.hashing import Hasher, salt_file
 from podium.kube.heads import node_heads, pod_heads
 from podium.kube.objects import decode, without_strange_marks
-from podium.kube.reflector import Seen
+from podium.kube.reflector import Seen, SinkFull
 from podium.kube.resources import Resource
 from podium.traces.kubernetes.documents import RECORDING
 from podium.traces.kubernetes.recording import FORMAT, Recording, load_recording, object_key
@@ -31,7 +32,8 @@ ALIVE_S = 30.0
 
 _LIFE_CONDITIONS = ("PodScheduled", "DisruptionTarget")
 
-Hide = Callable[[Mapping[str, Any]], dict[str, Any]]
+Key = tuple[str, str, str]
+"""Kind with group, namespace and name of an object, as the recording names it."""
 
 
 @dataclass(slots=True)
@@ -39,16 +41,18 @@ class Recorder:
     """Takes the objects of a cluster and writes lines; to be entered like a file."""
 
     path: Path
-    hide: Hide = dict  # what becomes of an object before it is written
+    hasher: Hasher | None = None  # of names; None: they are written as they are
     now: Callable[[], float] = time.time
     lines: int = 0
     _file: IO[bytes] | None = None
     _marks: dict[Hashable, int] = field(default_factory=dict)  # of objects, as written last
-    _lives: dict[str, int] = field(default_factory=dict)  # of pods, as written last
-    _names: dict[str, dict[Hashable, tuple[str, str, str]]] = field(default_factory=dict)
+    _lives: dict[str, int] = field(default_factory=dict)  # of pods by UID, as written last
+    _keys: dict[str, set[Key]] = field(default_factory=dict)  # of other objects that are there
 
     def __enter__(self) -> Recorder:
-        known = _known(self.path)
+        known, mark = _known(self.path), "" if self.hasher is None else self.hasher.mark
+        if known is not None:
+            _check_names(known, mark, self.path)
         try:
             self._file = self.path.open("ab", buffering=0)
             if known is not None and not _ends_with_newline(self.path):
@@ -57,7 +61,8 @@ class Recorder:
             raise InputError.at(self.path, f"cannot be written: {error.strerror}") from error
         if known is not None:
             self._remember(known)
-        self._write({"event": "began", "format": FORMAT})
+        salted = {"salt": mark} if mark else {}
+        self._write({"event": "began", "format": FORMAT, **salted})
         return self
 
     def __exit__(
@@ -70,7 +75,7 @@ class Recorder:
             return
         try:
             # A file that could not be written to takes no last line either.
-            if not isinstance(error, InputError):
+            if not isinstance(error, SinkFull):
                 self.alive()
         finally:
             self._file.close()
@@ -84,39 +89,39 @@ class Recorder:
         if resource.name == "Pod":
             return self._apply_pod(resource, type_, raw)
         value = self._object(resource, raw)
-        metadata = value.get("metadata") or {}
-        key, version = object_key(value), str(metadata.pop("resourceVersion", ""))
+        version = str((value.get("metadata") or {}).pop("resourceVersion", ""))
+        key = self._key(value)
         mark = node_heads.decode(raw).mark() if resource.name == "Node" else hash(repr(value))
         if type_ == "DELETED":
-            self._gone(resource.name, key)
+            self._gone(key)
         elif self._marks.get(key) != mark:
             self._marks[key] = mark
-            self._names.setdefault(resource.name, {})[key] = key
-            self._write({"event": "put", "object": self.hide(value)})
+            self._keys.setdefault(resource.name, set()).add(key)
+            self._write({"event": "put", "object": self._hidden(value)})
         return Seen(key, version)
 
     def retain(self, resource: Resource, seen: set[Hashable]) -> None:
         """Takes a list to be complete: what is not among those seen went while nobody looked."""
         if resource.name == "Pod":
-            for uid in [uid for uid in self._lives if uid not in seen]:
+            for uid in sorted(self._lives.keys() - seen):
                 self._pod_gone(uid, is_lost=True)
             return
-        for key in [key for key in self._names.get(resource.name, {}) if key not in seen]:
-            self._gone(resource.name, key)
+        for key in sorted(self._keys.get(resource.name, set()) - seen):
+            self._gone(key)
 
     def _apply_pod(self, resource: Resource, type_: str, raw: bytes | Raw) -> Seen:
         head = pod_heads.decode(raw)
-        uid, mark = head.metadata.uid, hash(head.pattern())
+        uid, mark = self._hidden_uid(head.metadata.uid), hash(head.pattern())
         value = self._object(resource, raw)
         life = _life(value)
         told = hash(repr(life))
         if self._marks.get(uid) != mark:
             value.get("metadata", {}).pop("resourceVersion", None)
-            self._write({"event": "put", "object": self.hide({**value, "status": life["status"]})})
+            whole = self._hidden({**value, "status": life["status"]})
+            self._write({"event": "put", "object": whole})
         elif self._lives.get(uid) != told:
-            hidden = self.hide({"kind": "Pod", **life})
-            named = self.hide({"metadata": {"uid": uid}})["metadata"]["uid"]
-            self._write({"event": "life", "uid": named, "object": hidden})
+            hidden = self._hidden({"kind": "Pod", **life})
+            self._write({"event": "life", "uid": uid, "object": hidden})
         self._marks[uid], self._lives[uid] = mark, told
         if type_ == "DELETED":
             self._pod_gone(uid, is_lost=False)
@@ -126,27 +131,36 @@ class Recorder:
         known = {"apiVersion": resource.api_version, "kind": resource.kind}
         return without_strange_marks(known | decode(resource.name, raw))
 
+    def _hidden(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(value) if self.hasher is None else self.hasher.object(value)
+
+    def _hidden_uid(self, uid: str) -> str:
+        return uid if self.hasher is None else self.hasher.name(uid)
+
+    def _key(self, value: Mapping[str, Any]) -> Key:
+        kind = {name: value[name] for name in ("apiVersion", "kind")}
+        metadata = value.get("metadata") or {}
+        names = {name: metadata.get(name) for name in ("namespace", "name")}
+        return object_key(self._hidden({**kind, "metadata": names}))
+
     def _pod_gone(self, uid: str, *, is_lost: bool) -> None:
         del self._lives[uid]
         self._marks.pop(uid, None)
-        named = self.hide({"metadata": {"uid": uid}})["metadata"]["uid"]
         lost = {"lost": True} if is_lost else {}
-        self._write({"event": "gone", "kind": "Pod", "uid": named, **lost})
+        self._write({"event": "gone", "kind": "Pod", "uid": uid, **lost})
 
-    def _gone(self, kind: str, key: Hashable) -> None:
+    def _gone(self, key: Key) -> None:
+        kind, namespace, name = key
         self._marks.pop(key, None)
-        name = self._names.get(kind, {}).pop(key, None)
-        if name is None:
-            return
-        metadata = {"namespace": name[1], "name": name[2]}
-        hidden = self.hide({"kind": kind.partition(".")[0], "metadata": metadata})["metadata"]
-        self._write({"event": "gone", "kind": kind, **hidden})
+        if key in self._keys.get(kind, ()):
+            self._keys[kind].discard(key)
+            self._write({"event": "gone", "kind": kind, "namespace": namespace, "name": name})
 
     def _remember(self, known: Recording) -> None:
         """Knows the objects of an earlier recording: those that are gone by now are missed."""
         self._lives = {uid: 0 for uid, pod in known.pods.items() if pod.gone_s is None}
         for key in known.here:
-            self._names.setdefault(key[0], {})[key] = key
+            self._keys.setdefault(key[0], set()).add(key)
 
     def _write(self, line: dict[str, Any]) -> None:
         if self._file is None:
@@ -155,7 +169,7 @@ class Recorder:
         try:
             _append(self._file.fileno(), text.encode() + b"\n")
         except OSError as error:
-            raise InputError.at(
+            raise SinkFull.at(
                 self.path, f"cannot be written: {error.strerror}",
                 hint="the recording ends here; make room and start it again with the same file",
             ) from error  # fmt: skip
@@ -199,6 +213,20 @@ def _known(path: Path) -> Recording | None:
     if not path.exists() or path.stat().st_size == 0:
         return None
     return load_recording(path)
+
+
+def _check_names(known: Recording, mark: str, path: Path) -> None:
+    """Refuses to write names in two ways into one recording."""
+    if known.salt == mark:
+        return
+    if not mark:
+        problem, hint = "its names are hashed", "add --hash-names, or give another file"
+    elif not known.salt:
+        problem, hint = "its names are not hashed", "leave out --hash-names, or give another file"
+    else:
+        problem = "its names are hashed with another salt"
+        hint = f"put back {salt_file(path)}, or give another file"
+    raise UsageError(problem, where=str(path), hint=hint)
 
 
 def _ends_with_newline(path: Path) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from podium.errors import PodiumError
+from podium.errors import InputError
 from podium.files.excerpt import excerpt
 from podium.kube.client import KubeClient, KubeError, Pages
 from podium.kube.objects import (
@@ -60,6 +60,10 @@ class Seen(NamedTuple):
     version: str
 
 
+class SinkFull(InputError):  # noqa: N818 - reads as the sentence it makes
+    """A sink takes no more: its file cannot be written."""
+
+
 class Sink(Protocol):
     """Takes the objects of a cluster."""
 
@@ -67,7 +71,7 @@ class Sink(Protocol):
         """Takes an object that was added, modified or deleted.
 
         Raises:
-            PodiumError: nothing more can be taken. Anything else is put down to the object.
+            SinkFull: nothing more can be taken. Anything else is put down to the object.
         """
 
     def retain(self, resource: Resource, seen: set[Hashable]) -> None:
@@ -138,7 +142,7 @@ class Reflector:
         self._refusals = Backoff(self.random, first_s=1.0, most_s=300.0)
 
     async def run(self) -> None:
-        """Follows for ever."""
+        """Follows for ever, or until the sink is full: all else may pass."""
         while True:
             begun_s = self.clock()
             try:
@@ -147,8 +151,8 @@ class Reflector:
                 await self._watch()
             except KubeError as error:
                 wait_s = self._failed(error)
-            except PodiumError:
-                raise  # the sink takes no more
+            except SinkFull:
+                raise
             except Exception as error:  # noqa: BLE001 - whatever it is, it must not end silently
                 wait_s = self._failed(self._surprise(error))
             else:
@@ -172,6 +176,12 @@ class Reflector:
         return KubeError(
             f"{self.resource.plural} cannot be followed: {what}", where=self.client.url
         )
+
+    def _reached(self) -> None:
+        """Takes a watch that begins after a failure as news: bookmarks may take a minute."""
+        if self.health.problem is not None:
+            self.health.heard_s = self.clock()
+            self.health.problem = None
 
     def _heard(self) -> None:
         self.health.heard_s = self.clock()
@@ -207,7 +217,7 @@ class Reflector:
     def _take(self, type_: Literal["ADDED", "MODIFIED", "DELETED"], raw: msgspec.Raw) -> Seen:
         try:
             return self.sink.apply(self.resource, type_, raw)
-        except PodiumError:
+        except SinkFull:
             raise
         except Exception as error:  # noqa: BLE001 - one odd object never costs the others
             health = self.health
@@ -227,6 +237,7 @@ class Reflector:
         path = self.resource.path(self.namespace)
         async with self.client.stream(path, query, self.silence_s) as response:
             self.health.watches += 1
+            self._reached()
             async for line in lines_of(response.content):
                 self._take_event(line)
 

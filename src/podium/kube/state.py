@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +44,19 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Subscriber = Callable[[str, str], None]
 """Is told the UID of a pod and its node when it is bound, and "" once it is gone or finished."""
 
+Watcher = Callable[[Literal["Node", "Pod"], str], None]
+"""Is told the name of a node or the UID of a pod that came, changed or went; must not look."""
+
 MOST_NOTES = 1000
 LONGEST_NOTE = 600
+
+
+class Sizes(NamedTuple):
+    """Counts what a state holds."""
+
+    nodes: int
+    pods: int
+    unmodelled_nodes: int
 
 
 class LiveState:
@@ -62,6 +73,7 @@ class LiveState:
         self._pods = PodTable()
         self._gangs: dict[GroupKey, LiveGang | None] = {}
         self._subscribers: list[Subscriber] = []
+        self._watchers: list[Watcher] = []
         # What is to be worked out before anybody looks.
         self._is_stale = False  # everything
         self._unsettled_nodes: dict[str, None] = {}
@@ -106,6 +118,14 @@ class LiveState:
         """Tells somebody of pods that are bound and gone; gives what ends it."""
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Tells somebody which nodes and pods change, once that is worked out; gives what ends it.
+
+        Whoever is told may look at `known_pod` alone, and at everything else later.
+        """
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
 
     # What is there.
 
@@ -156,6 +176,10 @@ class LiveState:
         self._settle()
         return self._unmodelled
 
+    def sizes(self) -> Sizes:
+        """Counts without working anything out, so that any thread may ask."""
+        return Sizes(len(self._nodes), len(self._pods.by_uid), len(self._unmodelled))
+
     def node(self, name: str) -> NodeSpec | None:
         """Describes a node, None where there is no such node."""
         self._settle()
@@ -184,7 +208,8 @@ class LiveState:
     @property
     def pending(self) -> list[LivePod]:
         """Lists the pods that wait for a node."""
-        return [pod for pod in self.pods.values() if pod.is_pending]
+        self._settle()
+        return self._pods.pending()
 
     @property
     def has_wishes(self) -> bool:
@@ -274,6 +299,7 @@ class LiveState:
         self._gangs.clear()
         for pod in self._pods.on(name):
             pod.slots, pod.gpu_milli = (), 0
+        self._announce("Node", name)
 
     def _take_pod(self, uid: str, value: Object) -> bool:
         try:
@@ -324,6 +350,7 @@ class LiveState:
         self._detach(pod)
         if not pod.is_finished:
             self._publish(uid, "")
+        self._announce("Pod", uid)
         return True
 
     def _tell(self, pod: LivePod, known: LivePod | None) -> None:
@@ -433,6 +460,7 @@ class LiveState:
         if known is None or not is_same or kind_of(known) != kind_of(described):
             # Which GPUs a pod holds may be known only now.
             self._unsettle(self._pods.on(name))
+        self._announce("Node", name)
 
     def _settle_pod(self, pod: LivePod) -> None:
         around = self.around
@@ -446,6 +474,7 @@ class LiveState:
         for text in pod.remarks:
             self._note(text, f"pod {pod.namespace}/{pod.name}")
         self._touch(pod.node)
+        self._announce("Pod", pod.uid)
 
     def _touch(self, node: str) -> None:
         if node in self._nodes.index:
@@ -467,6 +496,10 @@ class LiveState:
     def _publish(self, uid: str, node: str) -> None:
         for subscriber in self._subscribers:
             subscriber(uid, node)
+
+    def _announce(self, kind: Literal["Node", "Pod"], name: str) -> None:
+        for watcher in self._watchers:
+            watcher(kind, name)
 
     def _note(self, text: str, who: str) -> None:
         if len(self.notes) < MOST_NOTES:

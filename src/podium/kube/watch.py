@@ -107,11 +107,12 @@ class ClusterWatch:
         return found
 
     @property
-    def failure(self) -> BaseException | None:
+    def failure(self) -> Exception | None:
         """Gives what ended a reflector; none ends by itself."""
         for task in self._tasks:
             if task.done() and not task.cancelled():
-                return task.exception() or RuntimeError("a watch has ended")
+                error = task.exception()
+                return error if isinstance(error, Exception) else RuntimeError("a watch has ended")
         return None
 
     def problems(self) -> list[str]:

@@ -45,6 +45,7 @@ class PodSpec:
     age_s: float = 0.0  # how long a pod that runs already has run
     never_preempts: bool = False  # preemptionPolicy: Never
     is_unready: bool = False  # runs, but its condition Ready is not true
+    exit: str = ""  # how its recorded run ended, empty = it was not recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Workload:
     never_preempts: tuple[bool, ...] = ()  # (num_pods,) preemptionPolicy: Never, or empty
     budgets: tuple[DisruptionBudget, ...] = ()  # of the pods that run at once
     is_unready: tuple[bool, ...] = ()  # (num_pods,) bound pods that are not ready, or empty
+    exits: tuple[str, ...] = ()  # (num_pods,) how recorded runs ended, or empty
     # What `on` works out for one cluster, where it matters there.
     gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
     gpu_spreads: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, num_ways, 2)
@@ -154,6 +156,7 @@ class Workload:
             never_preempts=_beside(listed, "never_preempts"),
             budgets=tuple(budgets),
             is_unready=_beside(listed, "is_unready"),
+            exits=_beside(listed, "exit"),
         )
 
     def __len__(self) -> int:
@@ -285,6 +288,7 @@ class Workload:
             age_s=None if self.age_s is None else self.age_s[order],
             never_preempts=_taken(self.never_preempts, picked),
             is_unready=_taken(self.is_unready, picked),
+            exits=_taken(self.exits, picked),
             gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
             gpu_spreads=None if self.gpu_spreads is None else self.gpu_spreads[order],
             gpu_asked=None if self.gpu_asked is None else self.gpu_asked[order],
@@ -367,6 +371,7 @@ class Workload:
                 age_s=0.0 if self.age_s is None else float(self.age_s[i]),
                 never_preempts=bool(self.never_preempts) and self.never_preempts[i],
                 is_unready=bool(self.is_unready) and self.is_unready[i],
+                exit=self.exits[i] if self.exits else "",
             )
             for i, record in enumerate(self.pods_as_written())
         ]

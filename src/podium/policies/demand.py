@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from podium.model.records import POD
 from podium.model.workload import Shapes, TypicalPods, model_mask
@@ -56,6 +57,10 @@ class RecentPods(Generic[Name]):
         # Who leaves is forgotten when a table is prepared, or here where none ever is.
         if len(self._asked) > self._most + _step(self._most):
             self._asked.popitem(last=False)
+
+    def records(self) -> npt.NDArray[Any]:
+        """Lists what the pods asked for, whatever GPU models they name."""
+        return np.frombuffer(b"".join(record for record, _ in self._asked.values()), POD)
 
     @property
     def is_due(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_bytes, read_text
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import read_source
+from podium.policies.validation import UNKNOWN, Validation, card_validation
 from podium.policies.weights import LARGEST_BYTES, NETWORK, load_network
 
 MOST_BYTES = 1 << 20
@@ -60,7 +62,9 @@ def load_file(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool = Fa
     if not path.exists():
         raise InputError.at(path, "no such file", hint="give the path of a policy file")
     if path.suffix == ".py":
-        return policy_of(read_source(read_text(path, MOST_BYTES), str(path)), path.stem)
+        text = read_text(path, MOST_BYTES)
+        policy = policy_of(read_source(text, str(path)), path.stem)
+        return replace(policy, validation=_validation_beside(path, text))
     if path.suffix == ".npz":
         return _load_weights(path, shipped)
     return _load_document(path, shipped, ignore_unknown_plugins=ignore_unknown_plugins)
@@ -72,10 +76,10 @@ def _load_document(path: Path, shipped: Shipped, *, ignore_unknown_plugins: bool
 
     document: Any = _parsed(path, LARGEST) if path.suffix == ".json" else None
     keys = set(document) if isinstance(document, dict) else set()
-    if path.suffix != ".json" or {"apiVersion", "kind"} & keys:
-        return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)
     if NETWORK in keys:
         return _load_weights(path.with_suffix(".npz"), shipped)
+    if path.suffix != ".json" or {"apiVersion", "kind"} & keys:
+        return load_scheduler_config(path, ignore_unknown_plugins=ignore_unknown_plugins)
     if {"name", "summary"} <= keys:
         return _load_promoted(path, document, shipped)
     found = f"an object with the keys {', '.join(sorted(keys)[:6])}" if keys else excerpt(document)
@@ -93,7 +97,16 @@ def _load_promoted(path: Path, card: Mapping[str, Any], shipped: Shipped) -> Pol
     _check_digest(path, source, card, text.encode())
     _check_shipped(path, name, shipped(name), text)
     policy = policy_of(read_source(text, str(source)), name)
-    return replace(policy, origin=card_origin(card))
+    return replace(policy, origin=card_origin(card), validation=card_validation(card))
+
+
+def _validation_beside(path: Path, text: str) -> Validation:
+    """Reads the card beside a text, where there is one that describes this very text."""
+    with suppress(InputError):
+        card = read_card(path.with_suffix(".json"))
+        is_its = isinstance(card, dict) and card.get("sha256") == _digest(text.encode())
+        return card_validation(card) if is_its else UNKNOWN
+    return UNKNOWN
 
 
 def read_card(path: Path) -> Any:
@@ -118,7 +131,8 @@ def load_weights(path: Path) -> Policy:
     card, card_path = _weights_card(path), path.with_suffix(".json")
     content, name = read_bytes(path, LARGEST_BYTES), _name(card_path, card)
     _check_digest(card_path, path, card, content)
-    return load_network(path, name, card, content)
+    policy = load_network(path, name, card, content)
+    return replace(policy, validation=card_validation(card))
 
 
 def _weights_card(path: Path) -> Mapping[str, Any]:
@@ -144,7 +158,7 @@ def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content:
             hint=f"load {path.name} itself if you trust it" if path.suffix == ".py"
             else "give the card that was written with the weights",
         )  # fmt: skip
-    if wanted != hashlib.sha256(content).hexdigest():
+    if wanted != _digest(content):
         raise PolicyError(
             "the file was changed after it was validated: its digest does not match its card",
             where=str(path),
@@ -152,6 +166,10 @@ def _check_digest(card_path: Path, path: Path, card: Mapping[str, Any], content:
             if path.suffix == ".py"
             else "restore it, or train again",
         )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _check_shipped(path: Path, name: str, shipped: str | None, text: str | None) -> None:

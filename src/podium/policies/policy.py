@@ -21,6 +21,7 @@ from podium.policies.language.kind import MOST_ROWS, NotPortable
 from podium.policies.language.translation import Translation, text_of, translate
 from podium.policies.session import Chooser, ClusterSession, Nodes, PairSession
 from podium.policies.source import REFUSALS, Source, callable_form, number_of, pair_form, words_of
+from podium.policies.validation import UNKNOWN, Validation
 
 _NO_TABLE = np.zeros(0)
 _STARTED = "class Policy is created with the seed of a run: def __init__(self, seed)"
@@ -68,6 +69,7 @@ class PairPolicy:
     compiling_hint: str = ""  # what may be meant instead
     compiled: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
     refused: dict[tuple[int, int], PolicyError] = field(default_factory=dict, repr=False)
+    validation: Validation = UNKNOWN
     kind: ClassVar[Literal["pair"]] = "pair"
 
     @classmethod
@@ -227,6 +229,7 @@ class ClusterPolicy:
     notes: tuple[str, ...] = ()  # what of its origin the policy does not honour
     terms: tuple[str, ...] = ()  # names of what its score is the sum of, where its origin has any
     text: str = field(default="", repr=False)  # what was learned in words, where there is no source
+    validation: Validation = UNKNOWN
     kind: ClassVar[Literal["cluster"]] = "cluster"
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from podium.policies.loaders import (
 )
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import Source, read_source
+from podium.policies.validation import card_validation
 
 _HERE = Path(__file__).parent
 _FOLDERS: dict[str, Path] = {
@@ -60,7 +62,8 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
     may be able to write to the folder of runs.
     """
     if reference in _files():
-        return policy_of(_source(reference), reference, _origin(reference))
+        policy = policy_of(_source(reference), reference, _origin(reference))
+        return replace(policy, validation=card_validation(_card(reference)))
     if reference in _weights():
         return load_weights(_weights()[reference])
     if reference in ALIASES:
@@ -120,12 +123,17 @@ def _describe_trained(name: str) -> PolicyInfo:
     return PolicyInfo(name, card["kind"], "trained", card["may_hold"], card["summary"], shown)
 
 
-@functools.cache
 def _origin(name: str) -> Origin:
     """Reads in its card whose a policy is; what has no card was written by people."""
-    _, path = _files()[name]
-    card = path.with_suffix(".json")
-    return card_origin(read_card(card)) if card.exists() else "written"
+    return card_origin(_card(name)) if _card(name) else "written"
+
+
+@functools.cache
+def _card(name: str) -> Mapping[str, Any]:
+    """Reads the card of a policy that has a text; empty where it has none."""
+    path = _files()[name][1].with_suffix(".json")
+    found: Mapping[str, Any] = read_card(path) if path.exists() else {}
+    return found
 
 
 @functools.cache

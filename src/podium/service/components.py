@@ -108,7 +108,11 @@ class Component(Protocol):
 
     @property
     def failure(self) -> Exception | None:
-        """Returns the bug that broke it after its start; the service ends with it when stopped."""
+        """Returns what broke it for good after its start, so that only a restart helps.
+
+        Liveness fails with it, and the service ends with it when stopped. What may pass is a
+        matter of readiness alone.
+        """
         return None
 
     def routes(self) -> Sequence[JsonRoute | BytesRoute | APIRouter]:

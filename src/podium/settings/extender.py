@@ -13,11 +13,31 @@ class Extender:
 
     policy: str = field(
         default="fgd",
-        metadata=about("policy that scores, by name or file", flag="--extender-policy"),
+        metadata=about("policy that scores, by name, file or run", flag="--extender-policy"),
     )
     shadow: str = field(
         default="",
-        metadata=about("policies that score alongside without effect, separated by commas"),
+        metadata=about(
+            "policies that score alongside without effect, separated by commas",
+            flag="--extender-shadow",
+        ),
+    )
+    unvalidated: bool = field(
+        default=False,
+        metadata=about(
+            "let a policy score that is known not to be validated", flag="--extender-unvalidated"
+        ),
+    )
+    twin: bool = field(
+        default=False,
+        metadata=about(
+            "simulate what the policy, and kube-scheduler without it, would have made of the "
+            "cluster; shadow policies always have such a twin"
+        ),
+    )
+    twin_lifetime_s: float = field(
+        default=86400.0,
+        metadata=about("seconds after which twins begin anew as the cluster is", above=0),
     )
     ties: str = field(
         default="equal",

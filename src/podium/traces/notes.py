@@ -7,6 +7,22 @@ from collections.abc import Iterator, Sequence
 from podium.model.workload import PodSpec
 
 NO_DURATIONS = "durations are not used"
+CENSORED = "nobody saw the end of the run: its time is estimated from pods like it"
+
+KNOWN_EXITS = ("completed", "failed", "deleted")
+"""Exits that tell how long a pod ran; after the others it might have run on."""
+
+
+def is_censored(pod: PodSpec) -> bool:
+    """Tells whether nobody knows how long the recorded run of a pod would have been."""
+    return bool(pod.exit) and pod.exit not in KNOWN_EXITS
+
+
+def exit_notes(pods: Sequence[PodSpec]) -> Iterator[str]:
+    """Counts the pods whose run times are estimates."""
+    count = sum(map(is_censored, pods))
+    if count:
+        yield f"{CENSORED}: {counted(count, 'pod')}"
 
 
 def time_notes(pods: Sequence[PodSpec]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from podium.cli.main import app
 from podium.kube.local.certificate import make_certificate
+from support.found import found_run
 from support.kubelike import gpu_node, gpu_pod, group, live
 from support.served_extender import Cluster, Served, over_http
 from support.service import Service
@@ -61,6 +62,15 @@ def test_a_pod_that_is_not_bound_yet_is_explained(run, served, url):
     assert table[0].split()[:3] == ["node", "points", "score"]
     assert table[1].split()[:3] == ["b", "*", "1,000"]
     assert table[4].split()[:3] == ["d", "0", "none"]
+
+
+def test_a_policy_that_is_not_validated_is_marked(run, tmp_path, cluster, monkeypatch):
+    found_run(tmp_path / "runs", monkeypatch)
+    flags = {"policy": "run:ab12", "unvalidated": True}
+    with Served(tmp_path, cluster, **flags).start() as served, over_http(served) as url:
+        served.prioritize(live(gpu_pod("p"), "u"))
+        told = lines(run("default/p", "--url", url))
+    assert told["policy"] == "run:ab12, which is not validated"
 
 
 def test_where_a_pod_was_bound_is_compared_with_what_was_preferred(run, served, cluster, url):

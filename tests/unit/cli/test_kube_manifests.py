@@ -4,6 +4,8 @@ import pytest
 import yaml
 
 from podium.cli.main import app
+from podium.search.run.promoted import Decision, keep_decisions
+from support.found import FOUND, found_run
 from support.helm import of_kind
 
 
@@ -36,8 +38,59 @@ def test_a_policy_file_is_put_into_a_config_map(run, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def score(pod, node):\n    return 1.0\n")
     objects = list(yaml.safe_load_all(run("--policy", file).stdout))
-    assert of_kind(objects, "ConfigMap", "-policy")["data"] == {"policy.py": file.read_text()}
-    assert policy_of(objects) == "/etc/podium/policy/policy.py"
+    assert of_kind(objects, "ConfigMap", "-policy")["data"] == {"mine.py": file.read_text()}
+    assert policy_of(objects) == "/etc/podium/policy/mine.py"
+
+
+@pytest.fixture
+def found(tmp_path, monkeypatch):
+    """Is the folder of a run that nobody promoted."""
+    return found_run(tmp_path / "runs", monkeypatch)
+
+
+@pytest.mark.usefixtures("found")
+def test_a_run_that_was_not_promoted_is_refused_with_the_reason(run):
+    done = run("--policy", "run:ab12")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "run:ab12 is not validated: it was not promoted" in done.stderr
+    assert "podium search promote ab12" in done.stderr
+    assert "--unvalidated" in done.stderr
+
+
+@pytest.mark.usefixtures("found")
+def test_it_is_marked_where_it_is_taken_all_the_same(run):
+    done = run("--policy", "run:ab12", "--unvalidated")
+    objects = list(yaml.safe_load_all(done.stdout))
+    labels = of_kind(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert labels["podium.dev/unvalidated"] == "true"
+    assert "note: run:ab12 is not validated: it was not promoted" in done.stderr
+
+
+def test_a_promoted_run_needs_no_leave_and_has_no_mark(run, found):
+    keep_decisions(found, [Decision.on(FOUND, ["it gains 0.9"], FOUND)])
+    for flags in ((), ("--unvalidated",)):
+        done = run("--policy", "run:ab12", *flags)
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert "podium.dev/unvalidated" not in done.stdout
+
+
+@pytest.mark.usefixtures("found")
+def test_any_policies_score_in_the_shadow(run, tmp_path):
+    (tmp_path / "mine.py").write_text(FOUND)
+    shadows = ("mlp", "run:ab12", tmp_path / "mine.py", "fgd", "mlp")
+    done = run("--policy", "fgd", *(word for each in shadows for word in ("--shadow", each)))
+    objects = list(yaml.safe_load_all(done.stdout))
+    told = of_kind(objects, "ConfigMap", "-settings")["data"]["PODIUM_EXTENDER_SHADOW"].split(",")
+    assert (told[0], told[2]) == ("mlp", "/etc/podium/policy/mine.py")
+    files = of_kind(objects, "ConfigMap", "-policy")["data"]
+    assert json.loads(files[told[1].rpartition("/")[2]])["name"] == "run:ab12"
+    assert "podium.dev/unvalidated" not in done.stdout
+    assert done.stderr == "note: run:ab12 is not validated: it was not promoted\n"
+
+
+def test_large_policies_are_applied_by_the_server(run, tmp_path):
+    (tmp_path / "mine.py").write_text(FOUND + "# filler\n" * 25_000)
+    assert "kubectl apply --server-side" in run("--policy", tmp_path / "mine.py").stderr
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,13 @@ from podium.cli.kube_try import (
 )
 from podium.cli.main import app
 from podium.cli.render import Rhythm, Screen
-from podium.experiments.kube_try import Outcome, Tally, TryPlan, predicted, unscored
+from podium.experiments.case import Inputs
+from podium.experiments.kube_try import Outcome, Tally, TryPlan, plan_try, predicted, unscored
 from podium.model import Cluster, NodeSpec, PodSpec
 from podium.policies import load
 from podium.service.extender.metrics import ExtenderMetrics
-from podium.settings import Display
+from podium.settings import Display, load_settings
+from support.found import found_run
 
 NODES = [NodeSpec("a", 8000, 8192, 2, "A100"), NodeSpec("b", 8000, 8192, 2, "A100")]
 PODS = (
@@ -40,8 +42,9 @@ SPREAD = PLAN.count([True, True, True, False])
 PACKED = PLAN.count([True, True, True, True])
 
 
-def outcome(stock, policy):
-    return Outcome(stock, policy, stock, policy, Path("kubeconfig"))
+def outcome(stock, policy, packing=None):
+    runs = {"stock": stock, "packing": packing or stock, "podium": policy}
+    return Outcome(runs, runs, Path("kubeconfig"))
 
 
 def test_pods_are_counted_by_what_they_ask_for():
@@ -66,12 +69,12 @@ def test_a_table_has_a_row_for_each_class_the_smallest_first():
 
 
 def test_the_live_table_fits_a_narrow_terminal_as_well():
-    wide = live_lines(PLAN, [SPREAD, PACKED], 80)
-    assert wide[0].endswith("asked for  kube-scheduler  with Podium")
-    assert wide[1].split() == ["█████·········", "██████████·"]
-    narrow = live_lines(PLAN, [SPREAD, PACKED], 48)
-    assert max(map(len, narrow)) <= 48
-    assert narrow[0].split() == ["kube-scheduler", "with", "Podium"]
+    wide = live_lines(PLAN, [SPREAD, SPREAD, PACKED], 80)
+    assert wide[0].endswith("asked for  kube-scheduler  packing  with Podium")
+    assert wide[1].split() == ["█████·········", "███····", "██████████·"]
+    narrow = live_lines(PLAN, [SPREAD, SPREAD, PACKED], 56)
+    assert max(map(len, narrow)) <= 56
+    assert narrow[0].split() == ["kube-scheduler", "packing", "with", "Podium"]
 
 
 def test_what_is_used_is_said_for_parts_of_gpus_and_without():
@@ -80,20 +83,23 @@ def test_what_is_used_is_said_for_parts_of_gpus_and_without():
     assert "filter and bind of" in told
     assert max(map(len, told.splitlines())) <= 80
     whole = headline(plan_of(PODS[0], PODS[3]))
-    assert "kube-scheduler alone" in whole
+    assert "the packing profile of Podium's chart" in whole
     assert "filter" not in whole
 
 
 @pytest.mark.parametrize(
-    ("stock", "policy", "words"),
+    ("stock", "packing", "policy", "words"),
     [
-        (SPREAD, PACKED, "With best-fit: 2 more GPUs allocated and 1 more pod bound"),
-        (PACKED, SPREAD, "With best-fit: 2 fewer GPUs allocated and 1 fewer pod bound"),
-        (PACKED, PACKED, "best-fit changed nothing: as many GPUs and pods as without it"),
+        (SPREAD, SPREAD, PACKED, "With best-fit: 2 more GPUs allocated and 1 more pod bound than "
+         "with kube-scheduler's defaults"),
+        (SPREAD, PACKED, SPREAD, "With best-fit: 2 fewer GPUs allocated and 1 fewer pod bound than "
+         "with the packing profile"),
+        (SPREAD, PACKED, PACKED,
+         "best-fit changed nothing: as many GPUs and pods as with the packing profile"),
     ],
-)
-def test_the_verdict_says_what_changed_whichever_way(stock, policy, words):
-    assert verdict(PLAN, outcome(stock, policy)) == words
+)  # fmt: skip
+def test_the_verdict_is_over_the_better_of_the_runs_without_podium(stock, packing, policy, words):
+    assert verdict(PLAN, outcome(stock, policy, packing)) == words
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(capsys):
@@ -103,14 +109,14 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(caps
     tally = Tally()
     for pod in PODS:
         tally = tally.plus(pod, is_bound=True)
-        lines.decided(tally, None)
+        lines.decided("stock", tally)
         now_s += 0.9
     assert capsys.readouterr().err.splitlines() == [
         "starting kube-scheduler",
         "kube-scheduler: 4 of 4 pods bound, 3.5 of 4 GPUs allocated, 0 found no room",
     ]
     now_s = 10.0
-    lines.decided(PACKED, Tally().plus(PODS[1], is_bound=False))
+    lines.decided("podium", Tally().plus(PODS[1], is_bound=False))
     assert capsys.readouterr().err.startswith("with Podium: 0 of 4 pods bound, 0.0 of 4 GPUs")
 
 
@@ -127,11 +133,19 @@ def test_the_simulator_is_given_the_same_pods_in_the_same_order():
     assert spread.by_class == {"1 GPU": (3, 3), "2 GPUs": (1, 0)}
 
 
-def test_json_has_both_runs_and_both_predictions():
+def test_json_has_all_runs_and_their_predictions():
     found = {**PLAN.as_object(), **outcome(SPREAD, PACKED).as_object()}
     assert json.loads(json.dumps(found)) == found
-    assert found["kube_scheduler"]["by_class"]["2 GPUs"] == {"submitted": 1, "bound": 0}
-    assert (found["podium"]["bound"], found["podium_simulated"]["no_room"]) == (4, 0)
+    assert found["stock"]["by_class"]["2 GPUs"] == {"submitted": 1, "bound": 0}
+    assert (found["podium"]["bound"], found["podium"]["simulated"]["no_room"]) == (4, 0)
+    assert found["packing"]["bound"] == 3
+
+
+def test_a_policy_that_is_not_validated_is_tried_with_a_note(tmp_path, monkeypatch):
+    found_run(tmp_path / "runs", monkeypatch)
+    settings = load_settings({"simulate.protocol": "rounds"}, environ={}, folder=tmp_path)
+    plan = plan_try(settings, Inputs(nodes=4), "run:ab12", 3)
+    assert plan.notes[-1] == "run:ab12 is not validated: it was not promoted"
 
 
 def test_pods_that_podium_gave_no_scores_for_are_noted():

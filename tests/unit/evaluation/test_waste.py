@@ -66,8 +66,8 @@ def test_a_broken_part_stays_broken_where_there_is_no_cpu():
 def test_usual_pods_are_those_in_the_middle():
     pods = [replace(PART, name=f"{milli}", gpu_milli=milli) for milli in (100, 300, 900)]
     pods += [replace(PAIR, cpu_milli=20_000), PodSpec("cpu", 90_000, 90_000)]
-    assert MedianPod.of(Workload.of(pods)) == MedianPod(4000.0, 1000.0, 300.0)
-    assert MedianPod.of(Workload.of(pods[4:])) == MedianPod()
+    assert MedianPod.of(Workload.of(pods).pods) == MedianPod(4000.0, 1000.0, 300.0)
+    assert MedianPod.of(Workload.of(pods[4:]).pods) == MedianPod()
 
 
 def test_without_pods_for_parts_every_broken_gpu_is_broken():
@@ -80,7 +80,7 @@ def test_without_pods_for_parts_every_broken_gpu_is_broken():
 def test_losses_add_up_to_what_is_not_allocated(case, policy):
     plan = case.plan(load(policy))
     result = execute(plan)
-    found = measure_losses(result, MedianPod.of(plan.trace))
+    found = measure_losses(result, MedianPod.of(plan.trace.pods))
     pods = plan.arrivals.pods[result.is_placed]
     used = (pods["gpu_count"] * pods["gpu_milli"]).sum() / plan.cluster.gpu_milli_total
     assert sum(found[key] for key in LOSSES) == pytest.approx(100 * (1 - used), abs=0.002)
@@ -90,7 +90,7 @@ def test_losses_add_up_to_what_is_not_allocated(case, policy):
 def test_placed_pods_are_counted_by_class():
     plan = Case(nodes=24).plan(load("fgd"))
     result = execute(plan)
-    found = measure_losses(result, MedianPod.of(plan.trace))
+    found = measure_losses(result, MedianPod.of(plan.trace.pods))
     placed = {key: value for key, value in found.items() if key in POD_CLASSES}
     assert placed == pytest.approx(
         {key: 100 * value for key, value in placed_share(result).items()}, abs=1e-3
@@ -150,4 +150,4 @@ def test_replays_of_the_demo_can_be_measured():
     (case,) = demo_cases(("replay",), 1)
     plan = case.plan(load("first-fit"))
     result = execute(plan)
-    assert are_losses(measure_losses(result, MedianPod.of(plan.trace)), measure_case(result))
+    assert are_losses(measure_losses(result, MedianPod.of(plan.trace.pods)), measure_case(result))

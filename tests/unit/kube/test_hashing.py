@@ -1,11 +1,13 @@
 """Hashed names still fit together, and nothing that is placed differs."""
 
 import json
+import stat
 
 import numpy as np
 import pytest
 
-from podium.kube.hashing import Hasher
+from podium.errors import InputError, UsageError
+from podium.kube.hashing import Hasher, kept_salt, salt_file
 from podium.kube.objects import is_mark, without_strange_marks
 from podium.traces import load_trace
 from podium.traces.kubernetes import keys
@@ -88,3 +90,34 @@ def test_marks_that_podium_reads_are_kept_and_others_are_not():
     value = {"metadata": {"annotations": {**private, "nvidia.com/use-gputype": "A100"}}}
     kept = without_strange_marks(value)["metadata"]["annotations"]
     assert kept == {"nvidia.com/use-gputype": "A100"}
+
+
+def test_the_salt_of_a_recording_is_kept_for_its_owner_alone(tmp_path):
+    recording = tmp_path / "cluster.jsonl"
+    salt = kept_salt(recording)
+    recording.write_text("{}\n")
+    assert kept_salt(recording) == salt
+    assert len(salt) == 32
+    assert salt_file(recording).name == "cluster.jsonl.salt"
+    assert stat.S_IMODE(salt_file(recording).stat().st_mode) == 0o600
+    assert kept_salt(tmp_path / "other.jsonl") != salt
+
+
+def test_a_recording_whose_salt_is_gone_cannot_go_on(tmp_path):
+    recording = tmp_path / "cluster.jsonl"
+    recording.write_text("{}\n")
+    with pytest.raises(UsageError, match="their salt is not there"):
+        kept_salt(recording)
+    assert not salt_file(recording).exists()
+    for text in ("garbage", "", "abcd", "\xff"):
+        salt_file(recording).write_text(text)
+        with pytest.raises(InputError, match="it holds no salt"):
+            kept_salt(recording)
+    with pytest.raises(InputError, match="cannot be used"):
+        kept_salt(tmp_path / "none" / "cluster.jsonl")
+
+
+def test_salts_are_told_apart_without_being_told():
+    one, other = Hasher(b"one"), Hasher(b"other")
+    assert one.mark == Hasher(b"one").mark != other.mark
+    assert one.mark not in one.name("name")

@@ -1,17 +1,41 @@
+import base64
 import importlib.util
+import json
+import re
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from podium.errors import UsageError
-from podium.kube.manifests import LARGEST_SOURCE_BYTES, Installation, manifests, objects
+from podium.kube.manifests import LARGEST_BYTES, Installation, manifests, objects
+from podium.kube.policy_files import PackedPolicy, packed_text, packed_weights
+from podium.policies import load
+from podium.policies.validation import Validation
 from support.helm import POLICY, ROOT, helm_program, of_kind, rendered, scheduler_configuration
 
 FROM_HELM = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 
 
+NOT_PROMOTED = Validation(False, "it was not promoted", "promote it")
+
+
 def made(**changes):
     return objects(manifests(Installation(**changes)))
+
+
+def named(name, **changes):
+    return replace(load("first-fit"), name=name, **changes)
+
+
+def own(text=POLICY, name="mine", **changes):
+    """Packs a policy of somebody's own."""
+    return packed_text(named(name, **changes), text)
+
+
+def card_of(packed):
+    (name,) = [name for name in packed.texts if name.endswith(".json")]
+    return packed.texts[name]
 
 
 def without_helm(value):
@@ -38,9 +62,33 @@ def test_the_templates_are_those_of_the_chart():
     [
         ({}, {}),
         ({"mode": "extender"}, {"mode": "extender"}),
-        ({"policy_source": POLICY}, {"policy": {"source": POLICY}}),
+        ({"policy": own()}, {"policy": {"name": "mine", "sources": {"mine": POLICY}}}),
         (
-            {"scheduler_name": "gpus", "policy": "best-fit", "image": "registry.local/podium:7"},
+            {"shadow": (PackedPolicy("best-fit"), own(), own(name="other"))},
+            {
+                "policy": {
+                    "shadow": ["best-fit", "mine", "other"],
+                    "sources": {"mine": POLICY, "other": POLICY},
+                }
+            },
+        ),
+        (
+            {"policy": own(name="m", validation=NOT_PROMOTED), "is_unvalidated": True},
+            {
+                "policy": {
+                    "name": "m",
+                    "sources": {"m": POLICY},
+                    "cards": {"m": card_of(own(name="m", validation=NOT_PROMOTED))},
+                    "unvalidated": True,
+                }
+            },
+        ),
+        (
+            {
+                "scheduler_name": "gpus",
+                "policy": PackedPolicy("best-fit"),
+                "image": "registry.local/podium:7",
+            },
             {
                 "scheduler": {"name": "gpus"},
                 "policy": {"name": "best-fit"},
@@ -100,7 +148,7 @@ def test_a_dns_subdomain_names_the_scheduler(name):
     ],
 )
 def test_a_policy_comes_out_as_it_went_in(source):
-    held = of_kind(made(policy_source=source), "ConfigMap", "-policy")["data"]["policy.py"]
+    held = of_kind(made(policy=own(source)), "ConfigMap", "-policy")["data"]["mine.py"]
     assert held == source.replace("\r\n", "\n").rstrip("\n") + "\n"
 
 
@@ -110,7 +158,48 @@ def test_another_policy_starts_the_pods_anew():
         return template["metadata"]["annotations"]["checksum/config"]
 
     assert digest() == digest()
-    assert len({digest(), digest(policy="best-fit"), digest(policy_source=POLICY)}) == 3
+    changes = ({}, {"policy": PackedPolicy("best-fit")}, {"policy": own()}, {"shadow": (own(),)})
+    assert len({digest(**each) for each in changes}) == 4
+
+
+def test_what_is_known_of_a_policy_goes_with_it(tmp_path):
+    packed = own(name="run:ab12", validation=NOT_PROMOTED)
+    data = of_kind(made(shadow=(packed,)), "ConfigMap", "-policy")["data"]
+    for name, text in data.items():
+        (tmp_path / name).write_text(text)
+    policy = load(str(tmp_path / packed.reference.rpartition("/")[2]))
+    assert (policy.name, policy.validation) == ("run:ab12", NOT_PROMOTED)
+
+
+def test_policies_keep_names_that_are_no_keys_of_a_config_map(tmp_path):
+    packed = [own(name=name) for name in ("my policy", "my-policy", "日本", "-")]
+    data = of_kind(made(shadow=tuple(packed)), "ConfigMap", "-policy")["data"]
+    assert all(re.fullmatch(r"[-._a-zA-Z0-9]+", name) for name in data)
+    for name, text in data.items():
+        (tmp_path / name).write_text(text)
+    loaded = [load(str(tmp_path / each.reference.rpartition("/")[2])) for each in packed]
+    assert [each.name for each in loaded] == ["my policy", "my-policy", "日本", "-"]
+    assert {each.validation.word for each in loaded} == {"unknown"}
+
+
+def test_weights_are_held_as_bytes():
+    content = bytes(range(256))
+    packed = packed_weights(named("net"), content, {"network": "mlp"})
+    held = of_kind(made(shadow=(own(), packed)), "ConfigMap", "-policy")
+    assert base64.b64decode(held["binaryData"]["net.npz"]) == content
+    assert json.loads(held["data"]["net.json"]) == {"network": "mlp", "name": "net"}
+    assert set(held["data"]) == {"net.json", "mine.py"}
+
+
+@pytest.mark.parametrize("is_unvalidated", [True, False])
+def test_a_policy_that_is_not_validated_is_marked(is_unvalidated):
+    found = made(is_unvalidated=is_unvalidated)
+    deployment = of_kind(found, "Deployment")
+    for each in (deployment, deployment["spec"]["template"]):
+        label = each["metadata"]["labels"].get("podium.dev/unvalidated")
+        assert label == ("true" if is_unvalidated else None)
+    settings = of_kind(found, "ConfigMap", "-settings")["data"]
+    assert settings["PODIUM_EXTENDER_UNVALIDATED"] == str(is_unvalidated).lower()
 
 
 @pytest.mark.parametrize(
@@ -129,8 +218,9 @@ def test_another_policy_starts_the_pods_anew():
         ({"scheduler_name": "a" * 64}, "--scheduler-name"),
         ({"image": 'podium"\n'}, "--image"),
         ({"kubernetes_version": "1.36"}, "--kubernetes-version"),
-        ({"policy_source": "x" * (LARGEST_SOURCE_BYTES + 1)}, "--policy"),
-        ({"policy_source": "x = '\x07'\n"}, "--policy"),
+        ({"policy": own("x" * (LARGEST_BYTES + 1))}, "--policy"),
+        ({"shadow": tuple(own("x" * 300_000, f"p{i}") for i in range(3))}, "--policy"),
+        ({"policy": own("x = '\x07'\n")}, "--policy"),
     ],
 )
 def test_what_cannot_be_written_is_refused(changes, where):

@@ -14,8 +14,9 @@ from podium.kube.record import Recorder
 from podium.kube.resources import NODES, PODS, Resource
 from podium.sim.engine import simulate
 from podium.sim.protocols import Replay
-from podium.traces import load_trace
+from podium.traces import load_trace, save_trace
 from podium.traces.kubernetes.recording import exits, load_recording
+from podium.traces.save import losses
 from support.kubelike import gpu_node, gpu_pod, group, live
 
 BEGIN = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC).timestamp()
@@ -38,12 +39,10 @@ class Cluster:
         return Recorder(self.path, now=lambda: BEGIN + self.time_s, **how)
 
     def tell(self, recorder, type_, value, resource=PODS):
-        recorder.apply(resource, type_, json.dumps(value).encode())
+        return recorder.apply(resource, type_, json.dumps(value).encode()).identity
 
     def list_all(self, recorder):
-        for value in self.pods.values():
-            self.tell(recorder, "ADDED", value)
-        recorder.retain(PODS, set(self.pods))
+        recorder.retain(PODS, {self.tell(recorder, "ADDED", value) for value in self.pods.values()})
 
     def create(self, recorder, name, at_s, gpus=1, **spec):
         self.time_s = max(self.time_s, at_s)
@@ -93,9 +92,8 @@ def cluster(tmp_path):
 
 
 def begin(cluster, recorder, nodes=2):
-    for i in range(nodes):
-        cluster.tell(recorder, "ADDED", gpu_node(f"n{i}"), NODES)
-    recorder.retain(NODES, {("Node", "", f"n{i}") for i in range(nodes)})
+    listed = [gpu_node(f"n{i}") for i in range(nodes)]
+    recorder.retain(NODES, {cluster.tell(recorder, "ADDED", each, NODES) for each in listed})
 
 
 def pods_of(path):
@@ -148,6 +146,34 @@ def test_who_waits_behind_a_gate_arrives_when_it_opens(cluster):
         cluster.finish(recorder, "p", 90)
     _, pods = pods_of(cluster.path)
     assert (pods["p"].arrival_s, pods["p"].duration_s) == (50, 30)
+
+
+@pytest.mark.parametrize("bound_s", [None, 55])
+@pytest.mark.parametrize("end_s", [90, 200])
+def test_a_gate_that_fell_unseen_was_open_when_its_pod_was_bound(cluster, bound_s, end_s):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.create(recorder, "p", 5, schedulingGates=[{"name": "quota"}])
+        cluster.create(recorder, "waits", 5, schedulingGates=[{"name": "quota"}])
+    for pod in cluster.pods.values():
+        del pod["spec"]["schedulingGates"]
+    cluster.start(None, "p", 60)
+    if bound_s is not None:
+        bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": date(bound_s)}
+        cluster.pods["p"]["status"]["conditions"] = [bound]
+    if end_s == 90:
+        cluster.finish(None, "p", end_s)
+    cluster.time_s = 100
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        cluster.list_all(recorder)
+        if end_s == 200:
+            cluster.finish(recorder, "p", end_s)
+        cluster.create(recorder, "later", 300)
+    _, pods = pods_of(cluster.path)
+    assert pods["p"].arrival_s == (60 if bound_s is None else bound_s)
+    assert pods["p"].duration_s == end_s - 60
+    assert pods["waits"].arrival_s == 100  # as soon as anybody knew
 
 
 def test_who_runs_already_runs_on_where_it_is(cluster):
@@ -216,6 +242,27 @@ def test_runs_without_an_end_are_estimated_and_noted(cluster):
     assert "given-up" not in pods
     assert "nobody saw the end of the run: its time is estimated from pods like it: 3 pods" in (
         trace.notes
+    )
+
+
+@pytest.mark.parametrize("name", ["pods.yaml", "pods.json.gz", "pods.csv"])
+def test_how_runs_ended_is_kept_in_every_format(cluster, name):
+    with cluster.recorder() as recorder:
+        begin(cluster, recorder)
+        for end in ("completed", "failed", "deleted", "running"):
+            cluster.create(recorder, end, 0)
+            cluster.start(recorder, end, 0)
+        cluster.finish(recorder, "completed", 100)
+        cluster.finish(recorder, "failed", 200, "Failed")
+        cluster.delete(recorder, "deleted", 300)
+    trace, pods = pods_of(cluster.path)
+    assert {pod.name: pod.exit for pod in pods.values()} == {end: end for end in pods}
+    files = save_trace(trace, cluster.path.with_name(name))
+    assert losses(trace, files[-1]) == []
+    again = load_trace(str(files[-1]))
+    assert {pod.name: pod.exit for pod in again.workload.specs()} == {end: end for end in pods}
+    assert "nobody saw the end of the run: its time is estimated from pods like it: 1 pod" in (
+        again.notes
     )
 
 
@@ -288,7 +335,7 @@ def test_gangs_and_constraints_are_recorded(cluster):
 
 
 def test_hashed_names_fit_together(cluster):
-    with cluster.recorder(hide=Hasher(b"salt").object) as recorder:
+    with cluster.recorder(hasher=Hasher(b"salt")) as recorder:
         begin(cluster, recorder)
         cluster.create(recorder, "secret", 10)
         cluster.start(recorder, "secret", 20)
@@ -299,7 +346,7 @@ def test_hashed_names_fit_together(cluster):
 
 
 def test_hashed_names_are_hashed_also_where_an_object_goes(cluster):
-    with cluster.recorder(hide=Hasher(b"salt").object) as recorder:
+    with cluster.recorder(hasher=Hasher(b"salt")) as recorder:
         begin(cluster, recorder)
         cluster.tell(recorder, "ADDED", gpu_node("secret"), NODES)
         cluster.tell(recorder, "ADDED", group("secret", 2), GROUPS)
@@ -311,6 +358,49 @@ def test_hashed_names_are_hashed_also_where_an_object_goes(cluster):
     assert b"secret" not in cluster.path.read_bytes()
     assert b"default" not in cluster.path.read_bytes()
     assert (before, len(load_recording(cluster.path).here)) == (5, 2)
+
+
+@pytest.mark.parametrize("hasher", [None, Hasher(b"salt")], ids=["plain", "hashed"])
+def test_a_recording_that_goes_on_keeps_its_names(cluster, hasher):
+    with cluster.recorder(hasher=hasher) as recorder:
+        begin(cluster, recorder)
+        cluster.tell(recorder, "ADDED", group("secret", 2), GROUPS)
+        for name in ("stays", "missed", "ends"):
+            cluster.create(recorder, name, 10)
+            cluster.start(recorder, name, 20)
+    cluster.time_s = 100
+    cluster.delete(None, "missed", 100)
+    cluster.finish(None, "ends", 60)
+    with cluster.recorder(hasher=hasher) as recorder:
+        begin(cluster, recorder)
+        recorder.retain(GROUPS, set())
+        cluster.list_all(recorder)
+        cluster.finish(recorder, "stays", 150)
+        cluster.delete(recorder, "stays", 160)
+    known = load_recording(cluster.path)
+    assert exits(known) == {"completed": 2, "lost": 1}
+    assert (len(known.pods), len(known.objects), len(known.here)) == (3, 3, 2)
+    trace, pods = pods_of(cluster.path)
+    assert sorted(pod.duration_s for pod in pods.values()) == [40, 130, 130]
+    assert len(trace.cluster) == 2
+    assert (b"secret" in cluster.path.read_bytes()) == (hasher is None)
+
+
+def test_names_are_not_written_in_two_ways_into_one_recording(cluster):
+    ways = {"plain": None, "hashed": Hasher(b"salt"), "otherwise": Hasher(b"other")}
+    said = {
+        ("hashed", "plain"): "its names are hashed",
+        ("plain", "hashed"): "its names are not hashed",
+        ("otherwise", "hashed"): "hashed with another salt",
+    }
+    for (first, then), problem in said.items():
+        cluster.path.unlink(missing_ok=True)
+        with cluster.recorder(hasher=ways[first]) as recorder:
+            begin(cluster, recorder)
+        before = cluster.path.read_bytes()
+        with pytest.raises(UsageError, match=problem), cluster.recorder(hasher=ways[then]):
+            pass
+        assert cluster.path.read_bytes() == before
 
 
 def test_what_pods_run_is_not_recorded(cluster):

@@ -7,12 +7,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from podium.errors import InputError
 from podium.kube import LiveState
 from podium.kube.access import Access, Target
 from podium.kube.client import KubeClient
 from podium.kube.feed import Feed
-from podium.kube.reflector import Backoff, Reflector
+from podium.kube.reflector import Backoff, Reflector, SinkFull
 from podium.kube.resources import PODS
 from podium.kube.watch import ClusterWatch
 from support.fake_api import Answer, event, fake_api, kubeconfig, listed, status
@@ -241,6 +240,46 @@ def test_kinds_that_may_not_be_read_are_asked_for_seldom(scenario):
     scenario(prepare, play)
 
 
+def test_rights_that_are_lost_are_soon_asked_for_again(scenario):
+    def prepare(api):
+        api.lists = [listed(pod("a"), version="5")]
+        api.watches = [*[status(403)] * 8, Answer([event("ADDED", pod("b", "6")), 5.0])]
+
+    async def play(api, follower):
+        del api
+        await follower.until(lambda: follower.names == {"a", "b"})
+        assert len(follower.waits) == 8
+        assert max(follower.waits) <= 4.0
+
+    scenario(prepare, play)
+
+
+def test_a_watch_that_begins_again_is_news_before_anything_happens(scenario):
+    now_s = [0.0]
+
+    def prepare(api):
+        api.lists = [listed(pod("a"), version="5")]
+        api.watches = [status(500), Answer([30.0])]
+
+    def alter(reflector):
+        reflector.clock = lambda: now_s[0]
+        sleep = reflector.sleep
+
+        async def slept(wait_s):
+            now_s[0] = 500.0
+            await sleep(wait_s)
+
+        reflector.sleep, reflector.silence_s = slept, 30.0
+
+    async def play(api, follower):
+        del api
+        health = follower.reflector.health
+        await follower.until(lambda: health.watches == 1 and health.problem is None)
+        assert (health.heard_s, health.failures) == (500.0, 1)
+
+    scenario(prepare, play, alter)
+
+
 def test_waits_grow_to_a_limit_and_differ():
     backoff = Backoff(random.Random(1), first_s=0.25, most_s=4.0)
     waits = [backoff.next_s() for _ in range(40)]
@@ -315,9 +354,10 @@ def test_a_reflector_that_fails_by_a_bug_says_so_and_goes_on(scenario, monkeypat
         watch, calls = Reflector._watch, []
 
         async def watched(self):
-            calls.append(self)
+            calls.append(self.health.problem)
             if len(calls) == 1:
                 raise KeyError("bug")
+            assert "KeyError: 'bug'" in str(calls[1])
             await watch(self)
 
         monkeypatch.setattr(Reflector, "_watch", watched)
@@ -326,7 +366,6 @@ def test_a_reflector_that_fails_by_a_bug_says_so_and_goes_on(scenario, monkeypat
     async def play(api, follower):
         await follower.until(lambda: len(api.asked["watch"]) == 1)
         assert follower.reflector.health.failures == 1
-        assert "KeyError: 'bug'" in str(follower.reflector.health.problem)
 
     scenario(prepare, play, broken)
 
@@ -336,7 +375,7 @@ def test_a_watch_that_has_ended_is_never_silent(tmp_path):
         """Takes nothing any more."""
 
         def apply(self, *_):
-            raise InputError("the disk is full")
+            raise SinkFull("the disk is full")
 
         def retain(self, *_):
             """Keeps nothing."""
@@ -349,9 +388,10 @@ def test_a_watch_that_has_ended_is_never_silent(tmp_path):
                 KubeClient(access) as client,
                 ClusterWatch(client, Full(), [PODS]) as watch,
             ):
-                with pytest.raises(InputError, match="the disk is full"):
+                with pytest.raises(SinkFull, match="the disk is full"):
                     await watch.synced()
                 assert watch.age_s == float("inf")
                 assert "the disk is full" in watch.problems()[0]
+                assert isinstance(watch.failure, SinkFull)
 
     asyncio.run(whole())

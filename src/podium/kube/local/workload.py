@@ -69,6 +69,7 @@ def _pod(spec: PodSpec, name: str) -> dict[str, Any]:
     plain = replace(
         spec, name=name, namespace=NAMESPACE, node="", gpu_slots=(), gang="", priority=0,
         gpu_spec="", arrival_s=None, duration_s=None, is_terminating=False, never_preempts=False,
+        exit="",
     )  # fmt: skip
     pod = pod_object(plain, is_calendar_exact=True)
     pod["metadata"].setdefault("annotations", {})

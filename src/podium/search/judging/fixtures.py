@@ -51,7 +51,7 @@ class Fixtures:
         views, wide_views = tuple(states.views()), tuple(wide.views())
         tiny, probe = _TINY.plan(stand_in), Probe.build()
         probed = tuple(probe.states.views())
-        median_pods = tuple(MedianPod.of(plan.trace) for plan in plans)
+        median_pods = tuple(MedianPod.of(plan.trace.pods) for plan in plans)
         rows = zip(training.cases, plans, strict=True)
         by_funsearch = tuple(_by_funsearch(case, plan) for case, plan in rows)
         return cls(

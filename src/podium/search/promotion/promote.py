@@ -91,6 +91,7 @@ class Outcome:
     results: ValidationResults | None  # None where nothing could be validated
     files: tuple[Path, ...]  # of policies; each has a card of the same name beside it
     standings: dict[str, Standing] = field(default_factory=dict)  # whose each nominee is
+    texts: dict[str, str] = field(default_factory=dict)  # of each nominee, as it was found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +144,8 @@ def promote(
             tell(_EXPLAIN, len(files), sum(each.accepted for each in promotions))
             told = (promotion, standings[entry.name])
             files.append(_written(entry, told, settings, results))
-    return Outcome(promotions, tuple(refusals), reduced, results, tuple(files), standings)
+    texts = {entry.name: entry.nominee.text for entry in entries}
+    return Outcome(promotions, tuple(refusals), reduced, results, tuple(files), standings, texts)
 
 
 def _policies(controls: Sequence[Control]) -> dict[str, Policy]:

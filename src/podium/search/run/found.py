@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from podium.errors import InputError, MissingError, PolicyError, UnknownName, UsageError
@@ -12,7 +13,8 @@ from podium.policies.source import read_source
 from podium.search.candidate.gates import read_candidate
 from podium.search.candidate.verdict import Verdict
 from podium.search.candidate.vocabulary import LONGEST_BYTES
-from podium.search.run.folder import BEST
+from podium.search.run.folder import BEST, RunFolder
+from podium.search.run.promoted import PROMOTION, decision_on, validation_of
 from podium.settings import Settings, load_settings
 
 SEARCH = "search"
@@ -23,7 +25,8 @@ def load_found(reference: str, folder: Path | None = None) -> Policy:
     """Loads the best policy of a run in a folder of runs, that of the settings by default.
 
     A run is named by its id, the beginning of it, or its name in the store of the settings. A file
-    that no run can have written is refused.
+    that no run can have written is refused. Where the best was promoted, it is the text that was
+    validated and promoted.
 
     It runs in this process, without a sandbox: whoever can write to the folder of runs must not
     be able to have anything but a candidate executed.
@@ -33,7 +36,16 @@ def load_found(reference: str, folder: Path | None = None) -> Policy:
     run = reference.removeprefix(RUN)
     is_id = (runs / run / BEST).is_file() and run == Path(run).name
     path = best_of(run if is_id else _id_of(run, settings), runs)
-    text = _text(path)
+    text, kept = _text(path), RunFolder(path.parent)
+    decision = decision_on(kept, text)
+    if decision is not None and decision.promoted:
+        text, path = decision.policy, path.with_name(PROMOTION)
+    _check_gates(text, path)
+    policy = policy_of(read_source(text, str(path)), reference)
+    return replace(policy, validation=validation_of(kept, decision))
+
+
+def _check_gates(text: str, path: Path) -> None:
     read = read_candidate(text)
     if isinstance(read, Verdict):
         raise PolicyError(
@@ -41,7 +53,6 @@ def load_found(reference: str, folder: Path | None = None) -> Policy:
             where=str(path),
             hint="the file was changed; podium search status shows what the run found",
         )
-    return policy_of(read_source(text, str(path)), reference)
 
 
 def _id_of(run: str, settings: Settings) -> str:

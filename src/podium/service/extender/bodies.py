@@ -82,6 +82,7 @@ class Explanation(Reply):
     namespace: str
     uid: str
     policy: str
+    validated: Annotated[str, Field(description="Whether the policy is: yes, no or unknown.")]
     request: dict[str, int]
     scored_at: str
     calls: Annotated[int, Field(description="How often it was scored.")]
@@ -109,6 +110,38 @@ class Explanation(Reply):
         Field(description="What each term adds to the score of a node; absent: it has no terms."),
     ] = None
     gang: Annotated[Gang | None, Field(description="Absent: no domain is chosen.")] = None
+
+
+class PodGroup(Reply):
+    """How long the pods of one class and namespace wait."""
+
+    pod_class: str
+    namespace: Annotated[str, Field(description="other: all that have no figures of their own")]
+    waiting: Annotated[int, Field(description="Pods that wait now.")]
+    waiting_longest_s: float
+    waiting_mean_s: float
+    waited: Annotated[int, Field(description="Pods that got a node.")]
+    waited_total_s: Annotated[float, Field(description="How long they waited, together.")]
+
+
+class Account(Reply):
+    """What one scheduler has made of the cluster."""
+
+    scheduler: Annotated[str, Field(description="cluster: the real one; others are twins")]
+    policy: Annotated[str, Field(description="Of a twin; empty: the real cluster.")]
+    started_s: Annotated[float, Field(description="When the twin began, since 1970.")]
+    gpus: int
+    gpus_allocated: float
+    gpus_free: Annotated[dict[str, float], Field(description="By kind: stranded, broken, idle.")]
+    largest_pod_gpus: Annotated[int, Field(description="The most whole GPUs one pod could get.")]
+    fitting_pods: Annotated[dict[int, int], Field(description="By whole GPUs: how many fit.")]
+    pods: list[PodGroup]
+
+
+class Outcome(Reply):
+    """What became of the cluster, and would have become of it."""
+
+    schedulers: list[Account]
 
 
 _POD = {

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from pydantic import Field
 from structlog.typing import FilteringBoundLogger
 
-from podium.experiments.case import named_policy
+from podium.experiments.deployment import active_policy, shadow_policies
 from podium.kube import need_extra
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
@@ -27,6 +27,7 @@ from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.events import EventWriter
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
+from podium.service.extender.outcome import Outcome
 from podium.service.extender.prioritizer import Prioritizer
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.verbs import Memory, Verbs
@@ -56,6 +57,10 @@ class Following(Protocol):
     def unreadable(self) -> int:
         """Returns how many objects were left out since they cannot be read."""
 
+    @property
+    def failure(self) -> Exception | None:
+        """Returns what ended a watch for good, if one has ended."""
+
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod, with its GPUs as an annotation; returns what went wrong, or nothing."""
 
@@ -76,7 +81,10 @@ class Extender(Component):
     description = "Scores the nodes of a live cluster for kube-scheduler."
     sections = ("extender",)
     ready_fields = MappingProxyType(
-        {"policy": Annotated[str, Field(description="The policy that scores.")]}
+        {
+            "policy": Annotated[str, Field(description="The policy that scores.")],
+            "validated": Annotated[str, Field(description="Whether it is: yes, no or unknown.")],
+        }
     )
 
     def __init__(
@@ -91,9 +99,15 @@ class Extender(Component):
         self.assumed = AssumedPods(own.assume_s, time.monotonic)
         self._metrics = ExtenderMetrics()
         self._memory = Memory(History(own.recent_pods), LiveWindow(own.window_pods))
+        self.outcome = Outcome(self.state, self._memory.recent, own, log)
         self.verbs = Verbs(own, self._metrics, self._memory, log, _later)
         self._running = AsyncExitStack()
         self._following: Following | None = None
+
+    @property
+    def failure(self) -> Exception | None:
+        """Returns what ended a watch for good; an API server that is silent ends none."""
+        return None if self._following is None else self._following.failure
 
     def routes(self) -> Sequence[BytesRoute | APIRouter]:
         """Lists the verbs that are switched on, and explanations."""
@@ -102,7 +116,7 @@ class Extender(Component):
         listed += [_verb("filter", verbs.filter)] if own.filter else []
         listed += [_verb("bind", verbs.bind)] if own.bind else []
         answered = [replace(each, is_loopback_only=own.loopback_only) for each in listed]
-        return [*answered, self._explanations()]
+        return [*answered, self._explanations(), self._outcomes()]
 
     def label_values(self, label: str) -> set[str]:
         """Lists the values that the nodes of the cluster have under a label."""
@@ -131,26 +145,24 @@ class Extender(Component):
             "assumed_pods": ("Pods that are assumed on a node.", lambda: float(len(self.assumed))),
             "unmodelled_nodes": (
                 "Nodes that are left out since they cannot be modelled: no pod is scored on them.",
-                lambda: float(len(self.state.unmodelled_nodes)),
+                lambda: float(self.state.sizes().unmodelled_nodes),
             ),
-            "nodes": ("Nodes that are known.", lambda: float(len(self.state.index))),
-            "pods": ("Pods that are known.", lambda: float(len(self.state.pods))),
+            "nodes": ("Nodes that are known.", lambda: float(self.state.sizes().nodes)),
+            "pods": ("Pods that are known.", lambda: float(self.state.sizes().pods)),
             "recent_pods": (
                 "Recent pods from which tables are prepared.",
                 lambda: float(len(self._memory.recent)),
             ),
         }
-        return self._metrics.collectors(rows)
+        return [*self._metrics.collectors(rows), self.outcome]
 
     async def start(self) -> Facts:
         """Learns the cluster and compiles the policies."""
         need_extra()
         own = self._settings.extender
-        names = [own.policy, *(name.strip() for name in own.shadow.split(",") if name.strip())]
-        policies = [
-            await asyncio.to_thread(named_policy, name, "extender.policy, extender.shadow")
-            for name in names
-        ]
+        self._policies = await asyncio.to_thread(_policies, self._settings)
+        self._metrics.policies(self._policies)
+        self._warn_of_unvalidated()
         self._following = following = await self._running.enter_async_context(
             self._follow(self._settings, self.state, self._log)
         )
@@ -160,8 +172,26 @@ class Extender(Component):
         if own.events:
             self._write_events(following)
         self._recall()
-        await self._prepare(policies)
-        return {"policy": own.policy, "nodes": len(self.state.index), "pods": len(self.state.pods)}
+        self._running.callback(self.outcome.follow())
+        await self._prepare(self._policies)
+        self._running.push_async_callback(_cancel, asyncio.create_task(self.outcome.run()))
+        known = {"nodes": len(self.state.index), "pods": len(self.state.pods)}
+        return {**self.config(), **known}
+
+    def config(self) -> Mapping[str, Any]:
+        """Returns the policies that score, and whether each is validated."""
+        if not self._policies:
+            return {}
+        policy, *shadows = self._policies
+        shadow = {each.name: each.validation.word for each in shadows}
+        return {"policy": policy.name, "validated": policy.validation.word, "shadow": shadow}
+
+    def _warn_of_unvalidated(self) -> None:
+        for policy in self._policies:
+            if policy.validation.is_passed is False:
+                role = "active" if policy is self._policies[0] else "shadow"
+                facts = {"policy": policy.name, "role": role, "problem": policy.validation.reason}
+                self._log.warning("a policy is not validated", **facts)
 
     def _write_events(self, following: Following) -> None:
         writer = EventWriter(self._metrics, self._log)
@@ -187,7 +217,9 @@ class Extender(Component):
                 next(iter(problems), silent),
                 hint="check the API server, and the service's log",
             )
-        return Readiness(details={"policy": self._settings.extender.policy})
+        policy = self._policies[0]
+        details = {"policy": policy.name, "validated": policy.validation.word}
+        return Readiness(details=details)
 
     def _recall(self) -> None:
         """Takes the pods that run for the recent ones; those that wait will be asked about."""
@@ -200,10 +232,16 @@ class Extender(Component):
         """Prepares the first tables of all policies, and scores the commonest pods."""
         shapes = self._memory.recent.shapes(self.state.gpu_kinds)
         nodes = self.state.nodes.copy()
-        make = lambda: [Scorer(policy, shapes).warm(nodes) for policy in policies]  # noqa: E731
+
+        def make() -> list[Scorer]:
+            self.outcome.prepare(policies, shapes, nodes.dtype)
+            return [Scorer(policy, shapes).warm(nodes) for policy in policies]
+
         scorer, *self.verbs.shadows = await asyncio.to_thread(make)
         recent, settings = self._memory.recent, self._settings.extender
-        self.verbs.prioritizer = Prioritizer(self.state, self.assumed, recent, scorer, settings)
+        own = Prioritizer(self.state, self.assumed, recent, scorer, settings)
+        self.verbs.prioritizer = own
+        self.outcome.latest = lambda: own.scorer.shapes
 
     def _explanations(self) -> APIRouter:
         router = APIRouter()
@@ -221,11 +259,31 @@ class Extender(Component):
                 problem = f"nothing is known of pod {namespace}/{pod}"
                 hint = "only pods that kube-scheduler asked about recently can be explained"
                 raise Problem(404, problem, hint=hint)
-            return JSONResponse(
-                await asyncio.to_thread(entry.as_object)
-            )  # pods are scored meanwhile
+            told = await asyncio.to_thread(entry.as_object)  # pods are scored meanwhile
+            return JSONResponse({**told, "validated": self._policies[0].validation.word})
 
         return router
+
+    def _outcomes(self) -> APIRouter:
+        router = APIRouter()
+
+        @router.get("/v1/outcome", response_model=bodies.Outcome)
+        async def outcome() -> JSONResponse:
+            """Tells what became of the cluster, and what its twins have made of the same pods."""
+            found = [each.as_object() for each in self.outcome.accounts]
+            return JSONResponse({"schedulers": found})
+
+        return router
+
+
+def _policies(settings: Settings) -> list[Policy]:
+    """Loads the policy that scores, and then its shadows."""
+    own, where = settings.extender, "extender.policy, extender.shadow"
+    override = "extender.unvalidated"
+    active = active_policy(own.policy, where, override, is_unvalidated=own.unvalidated)
+    names = dict.fromkeys(name.strip() for name in own.shadow.split(",") if name.strip())
+    others = (name for name in names if name != own.policy)
+    return [active, *shadow_policies(others, where, active)]
 
 
 def _verb(name: str, answer: Callable[[bytes], Any]) -> BytesRoute:

@@ -111,6 +111,11 @@ class LiveCluster:
         """Returns how many objects were left out since they cannot be read."""
         return sum(each.unreadable for each in self._watch.health().values())
 
+    @property
+    def failure(self) -> Exception | None:
+        """Returns what ended a watch for good, if one has ended."""
+        return self._watch.failure
+
     async def bind(self, args: BindingArgs, slots: tuple[int, ...]) -> str:
         """Binds a pod; its GPUs are noted on it by the same request.
 

@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from podium.kube.pod import GroupKey, LiveGang, Request
 from podium.kube.state import LiveState
-from podium.model.cluster import NodeSpec
-from podium.model.constraints import Constraints
 from podium.model.records import ANY_MODEL, GPU_MILLI
+from podium.service.extender.admission import Admission, Flags
 from podium.traces.kubernetes.domains import LEVELS, Level
 
 MOST_GANGS = 1000
@@ -26,7 +25,6 @@ MOST_GANGS = 1000
 
 Nodes = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +150,7 @@ class GangTargets:
     def __init__(self, state: LiveState) -> None:
         self._state = state
         self._kept: OrderedDict[GroupKey, _Kept] = OrderedDict()
-        self._specs: list[NodeSpec | None] = []
-        self._admitting: dict[Constraints, Flags] = {}  # by what pods ask of such nodes
+        self._admission = Admission()
 
     def target(self, request: Request, gang: LiveGang, nodes: Callable[[], Nodes]) -> Target | None:
         """Gives the target of a gang: the same as before, as long as it takes those who wait.
@@ -166,23 +163,14 @@ class GangTargets:
         assert request.group is not None
         kept = self._kept.get(request.group)
         if kept is None or kept.version != self._state.version:
-            admits = self._admits(request.spec.constraints)
+            self._admission.see(self._state.specs)
+            admits = self._admission.flags(request.spec.constraints)
             room = np.where(admits, room_for(request.record, nodes()), 0)
             kept = self._kept[request.group] = self._renewed(gang, kept, room)
             if len(self._kept) > MOST_GANGS:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(request.group)
         return kept.target
-
-    def _admits(self, pods: Constraints) -> Flags:
-        """Tells for each node whether its taints and labels admit such pods."""
-        specs = self._state.specs
-        if specs != self._specs or len(self._admitting) > MOST_GANGS:
-            self._specs = list(specs)
-            self._admitting.clear()
-        if pods not in self._admitting:
-            self._admitting[pods] = np.array([_is_admitted(pods, node) for node in specs], bool)
-        return self._admitting[pods]
 
     def _renewed(self, gang: LiveGang, kept: _Kept | None, room: Whole) -> _Kept:
         state = self._state
@@ -193,9 +181,3 @@ class GangTargets:
             if room[flags].sum() >= wanted and flags[bound_at].all():
                 return _Kept(kept.target, state.version)
         return _Kept(choose_target(room, state.domains, bound_at, wanted), state.version)
-
-
-def _is_admitted(pods: Constraints, node: NodeSpec | None) -> bool:
-    if node is None:
-        return False
-    return pods.tolerates(node.taints) and pods.selects_node(node.name, node.labels)

@@ -8,6 +8,7 @@ from typing import Literal
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import Collector
 
+from podium.policies import Policy
 from podium.service.http.metrics import FAST_S
 
 
@@ -40,6 +41,12 @@ class ExtenderMetrics:
             "Events about pods that were bound, by outcome: written, failed or dropped.",
             ("outcome",),
         )
+        self._policy = Gauge(
+            f"{prefix}policy_info",
+            "Is 1 for each policy, by role (active or shadow) and whether it is validated.",
+            ("policy", "role", "validated"),
+            registry=None,
+        )
         self._durations = {
             verb: self._duration.labels(verb) for verb in ("prioritize", "filter", "bind", "score")
         }
@@ -60,6 +67,12 @@ class ExtenderMetrics:
         """Counts a pod that a shadow policy scored."""
         self._shadow.labels(policy, "same" if is_same else "other").inc()
 
+    def policies(self, policies: Sequence[Policy]) -> None:
+        """Names the policy that scores, and then its shadows."""
+        for place, each in enumerate(policies):
+            role = "shadow" if place else "active"
+            self._policy.labels(each.name, role, each.validation.word).set(1)
+
     def held(self) -> None:
         """Counts a pod that was held back."""
         self._held.inc()
@@ -78,6 +91,7 @@ class ExtenderMetrics:
             self._shadow,
             self._held,
             self._events,
+            self._policy,
         )
         return [*counters, *read]
 

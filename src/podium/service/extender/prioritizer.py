@@ -156,7 +156,7 @@ class Prioritizer:
         target = self._target(request)
         points = self._points(scores, at, rank, target)
         best, rivals = self._expected(request, points, nodes, at)
-        slots = _slots(request, found.gpu_slots, nodes, int(at[best])) if best >= 0 else ()
+        slots = slots_on(request, found.gpu_slots, nodes, int(at[best])) if best >= 0 else ()
         return Decision(
             args.pod, request, self.scorer.policy.name, args.node_names, at, scores, points,
             nodes, rank, best, rivals, slots, target, self.scorer.terms,
@@ -252,7 +252,7 @@ class Prioritizer:
         slots = np.full(at + 1, -1)
         if self.scorer.is_pure:  # another policy would take it for another decision
             slots = _by_kind(self.scorer, request, nodes).gpu_slots
-        return _slots(request, slots, nodes, at)
+        return slots_on(request, slots, nodes, at)
 
     def _request(self, args: ExtenderArgs) -> Request | Unreadable:
         known = self.state.pod(args.pod.uid)
@@ -359,7 +359,7 @@ def record_on(request: Request, node: np.void) -> np.void:
     return cast("np.void", record)
 
 
-def _slots(request: Request, chosen: Whole, nodes: Nodes, at: int) -> tuple[int, ...]:
+def slots_on(request: Request, chosen: Whole, nodes: Nodes, at: int) -> tuple[int, ...]:
     """Names the GPUs of a node: the policy's choice for a part of one, or the tightest that fit."""
     record = record_on(request, nodes[at])
     if chosen[at] >= 0 and record["gpu_count"] == 1 and record["gpu_milli"] < GPU_MILLI:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy.typing as npt
+
 from podium.kube.pod import Request
 from podium.model.cluster import GpuKind
 from podium.model.workload import Shapes
@@ -31,6 +35,10 @@ class LiveWindow:
         """
         if len(request.spec.gpu_spec) <= _LONGEST_SPEC:
             self._pods.add(request.uid or uid, request.record, request.spec.gpu_spec)
+
+    def records(self) -> npt.NDArray[Any]:
+        """Lists what the pods asked for, whatever GPU models they name."""
+        return self._pods.records()
 
     def is_due(self, kinds: tuple[GpuKind, ...]) -> bool:
         """Tells whether a table must be prepared: many pods are new, or GPUs have new numbers."""

@@ -31,10 +31,13 @@ def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
         """Describes this service and its settings, without secrets."""
         return JSONResponse(described(service))
 
-    @router.get("/healthz", response_model=StatusReply)
+    @router.get("/healthz", response_model=StatusReply, responses=unavailable)
     async def healthz() -> JSONResponse:
-        """Answers as long as the process is alive."""
-        return JSONResponse({"status": "healthy"})
+        """Reports whether the service is alive: no component is broken for good.
+
+        What may pass, such as an API server or a store that is away, does not count.
+        """
+        return JSONResponse(liveness(service.components))
 
     @router.get("/readyz", response_model=_ready_reply(service.components), responses=unavailable)
     async def readyz() -> JSONResponse:
@@ -55,6 +58,20 @@ def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
         return HTMLResponse(page_of(app.openapi()))
 
     return router
+
+
+def liveness(components: Components) -> dict[str, str]:
+    """Reports that nothing is broken for good.
+
+    Raises:
+        Problem: a component is.
+    """
+    for life in components:
+        failure = life.component.failure
+        if failure is not None:
+            message = f"{life.component.name} is beyond recovery: {type(failure).__name__}"
+            raise Problem(503, message, hint="restart the service; its log has the details")
+    return {"status": "healthy"}
 
 
 def readiness(components: Components) -> dict[str, str]:

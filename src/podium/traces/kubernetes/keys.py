@@ -174,5 +174,3 @@ AGE_S = "podium/age-s"
 
 # How the run of a recorded pod ended: completed, failed, deleted, or so that it might have gone on.
 EXIT = "podium/exit"
-KNOWN_EXITS = ("completed", "failed", "deleted")
-"""Exits that tell how long a pod ran; after the others it might have run on."""

@@ -48,6 +48,7 @@ from podium.traces.kubernetes.devices import (
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
 from podium.traces.kubernetes.standing import Standing, read_standing
+from podium.traces.notes import CENSORED, is_censored
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -241,7 +242,6 @@ def _add(total: Resources, more: Resources) -> None:
         total[key] = total[key] + amount if key in total else amount
 
 
-CENSORED = "nobody saw the end of the run: its time is estimated from pods like it"
 CLASSED = "spec.priorityClassName without spec.priority is read as priority 0"
 PREFERENCES = "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway"
 VOLUMES = "volumes and the zones they tie a pod to are not honoured"
@@ -365,6 +365,7 @@ def pod_draft(
         constraints=constraints,
         age_s=_seconds(annotations, keys.AGE_S) or 0.0,
         never_preempts=never_preempts(spec, "spec.preemptionPolicy"),
+        exit=annotations.get(keys.EXIT, ""),
     )
     problem = pod_problem(described)
     if problem:
@@ -382,7 +383,7 @@ def pod_draft(
         ),
         priority_class=_priority_class(spec),
         terms=spec if selects_namespaces(spec) else None,
-        remarks=() if annotations.get(keys.EXIT, "completed") in keys.KNOWN_EXITS else (CENSORED,),
+        remarks=(CENSORED,) if is_censored(described) else (),
         placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
         has_priority=spec.get("priority") is not None or bool(_priority_class(spec)),
     )

@@ -22,6 +22,7 @@ from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.documents import Document
 from podium.traces.kubernetes.run_times import Observed, owner_stem
 from podium.traces.kubernetes.standing import Standing, read_standing
+from podium.traces.notes import KNOWN_EXITS
 
 FORMAT = 1
 
@@ -89,6 +90,7 @@ class Recording:
 
     begun_s: float = 0.0
     ended_s: float = 0.0
+    salt: str = ""  # which one the names are hashed with; empty: none
     torn: list[int] = field(default_factory=list)  # lines that are not there as a whole
     ahead_s: float = 0.0  # by how much the recorder's clock is ahead of the cluster's, if far
     lags_s: list[float] = field(default_factory=list)  # from what objects tell to their lines
@@ -103,6 +105,8 @@ class Recording:
         self.ended_s = max(self.ended_s, at_s)
         value = line.get("object") or {}
         match line["event"]:
+            case "began":
+                self.salt = str(line.get("salt", ""))
             case "put" if value["kind"] == "Pod":
                 self._put_pod(value, at_s)
             case "put":
@@ -255,7 +259,7 @@ def _arrivals(recording: Recording) -> Iterator[dict[str, Any]]:
     kept.sort(key=lambda run: (run.arrival_s, run.pod.value["metadata"].get("name", "")))
     known: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for run in runs:
-        if run.exit in keys.KNOWN_EXITS and run.start_s is not None and run.end_s is not None:
+        if run.exit in KNOWN_EXITS and run.start_s is not None and run.end_s is not None:
             for pool in _pools(run):
                 known[pool].append(run.end_s - run.start_s)
     times = {pool: Observed(tuple(sorted(found))) for pool, found in known.items()}
@@ -290,11 +294,18 @@ def _run(pod: RecordedPod, recording: Recording) -> _Run:
     return _Run(
         pod=pod,
         standing=life.standing,
-        arrival_s=max(created_s, pod.ungated_s or created_s) - begun_s,
+        arrival_s=_arrived_s(pod, life, created_s) - begun_s,
         start_s=None if life.start_s is None else life.start_s - begun_s,
         end_s=None if end_s is None else end_s - begun_s,
         exit=exit_,
     )
+
+
+def _arrived_s(pod: RecordedPod, life: _Life, created_s: float) -> float:
+    """Gives when a pod could be placed: a gate that fell unseen was open once it was bound."""
+    seen_s = created_s if pod.ungated_s is None else max(created_s, pod.ungated_s)
+    known = [time_s for time_s in (life.bound_s, life.start_s) if time_s is not None]
+    return min([seen_s, *known])
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +314,7 @@ class _Life:
 
     standing: Standing
     created_s: float | None
+    bound_s: float | None
     start_s: float | None
     finished_s: float | None
     is_evicted: bool
@@ -322,11 +334,19 @@ def _life(value: Mapping[str, Any]) -> _Life:
     return _Life(
         standing=standing,
         created_s=_time(metadata, "creationTimestamp"),
+        bound_s=_bound_s(status),
         start_s=standing.started_s if has_started and standing.node else None,
         finished_s=max((e for e in ends if e), default=None) if is_over else None,
         is_evicted=status.get("reason") in _EVICTED
         or any(_is_disruption(each) for each in status.get("conditions") or ()),
     )
+
+
+def _bound_s(status: Mapping[str, Any]) -> float | None:
+    for each in status.get("conditions") or ():
+        if each.get("type") == "PodScheduled" and each.get("status") == "True":
+            return _time(each, "lastTransitionTime")
+    return None
 
 
 def _is_disruption(condition: Mapping[str, Any]) -> bool:
@@ -405,7 +425,7 @@ def _duration_s(
     start_s = run.start_s
     ended_s = recording.ended_s - recording.begun_s
     before_s = _age_s(run)
-    if run.exit in keys.KNOWN_EXITS and start_s is not None and run.end_s is not None:
+    if run.exit in KNOWN_EXITS and start_s is not None and run.end_s is not None:
         return run.end_s - start_s - before_s
     last_s = run.end_s if run.end_s is not None else ended_s
     age_s = 0.0 if start_s is None else max(0.0, last_s - start_s)

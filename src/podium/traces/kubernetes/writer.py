@@ -178,6 +178,8 @@ def _annotations(spec: PodSpec) -> dict[str, str]:
         written[keys.GPU_CARD_MODEL] = spec.gpu_spec
     if spec.job_type:
         written[keys.JOB_TYPE] = spec.job_type
+    if spec.exit:
+        written[keys.EXIT] = spec.exit
     if spec.age_s:
         written[keys.AGE_S] = repr(spec.age_s)
     return written

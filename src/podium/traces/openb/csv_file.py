@@ -12,7 +12,7 @@ from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.records import GPU_MILLI
 from podium.model.workload import PodSpec, Workload, pod_problem
 from podium.traces.fields import FieldError
-from podium.traces.notes import time_notes
+from podium.traces.notes import exit_notes, time_notes
 from podium.traces.openb.csv_table import LONGEST_ROW, Row, Table
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
@@ -24,7 +24,7 @@ POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu")
 _NODE_OPTIONAL = frozenset({"model", "rack", "labels"})
 _POD_OPTIONAL = frozenset(
     {"gpu_milli", "gpu_spec", "creation_time", "deletion_time", "duration_s", "priority", "gang",
-     "job_type", "qos", "pod_phase", "scheduled_time"}
+     "job_type", "exit", "qos", "pod_phase", "scheduled_time"}
 )  # fmt: skip
 _NODE_COLUMN = {"gpu_count": "gpu", "gpu_model": "model", "name": "sn"}
 _POD_COLUMN = {"gpu_count": "num_gpu"}
@@ -70,7 +70,8 @@ def _pods(table: Table, rejects: Rejects) -> Trace:
             table.reject(line, error, rejects)
     if not specs:
         raise InputError.at(table.path, "the list holds no pods", hint="give at least one row")
-    notes = [*rejects.notes(), *_strangers(table, POD_COLUMNS, _POD_OPTIONAL), *time_notes(specs)]
+    strangers = _strangers(table, POD_COLUMNS, _POD_OPTIONAL)
+    notes = [*rejects.notes(), *strangers, *time_notes(specs), *exit_notes(specs)]
     name = table.path.name
     return Trace(name, None, Workload.of(specs, name=name), notes=tuple(notes))
 
@@ -105,6 +106,7 @@ def _pod(row: Row) -> PodSpec:
         priority=row.whole("priority", 0),
         gang=row.text("gang"),
         job_type=row.text("job_type"),
+        exit=row.text("exit"),
     )
     if not spec.name:
         raise FieldError("name", "the pod has no name")

@@ -30,6 +30,7 @@ def write_pods(workload: Workload, stream: TextIO) -> None:
     columns += ["priority"] * any(spec.priority for spec in specs)
     columns += ["gang"] * any(spec.gang for spec in specs)
     columns += ["job_type"] * any(spec.job_type for spec in specs)
+    columns += ["exit"] * any(spec.exit for spec in specs)
     _write(stream, columns, map(_pod_cells, specs))
 
 
@@ -60,6 +61,7 @@ def _pod_cells(spec: PodSpec) -> dict[str, object]:
         "priority": spec.priority,
         "gang": spec.gang,
         "job_type": spec.job_type,
+        "exit": spec.exit,
     }
 
 

@@ -176,7 +176,7 @@ def test_a_policy_and_its_card_may_lie_among_those_that_ship(promoted, monkeypat
         assert shown is not None
         assert "What the training fitness loses without each part:" in shown.text
     finally:
-        for cache in (registry._files, registry._source, registry._origin):
+        for cache in (registry._files, registry._source, registry._card):
             cache.cache_clear()
 
 

@@ -13,6 +13,7 @@ from podium.service.start import compose
 from podium.settings import load_settings
 from podium.store import open_store
 from support.extender import args
+from support.found import FOUND, found_run
 from support.kubelike import gpu_node, gpu_pod, live
 from support.served_extender import Cluster, Served
 from support.service import JSON
@@ -33,7 +34,8 @@ def served(tmp_path, cluster):
 
 
 def test_pods_are_scored_over_http(served, cluster):
-    assert served.get("/readyz").json == {"status": "ready", "policy": "best-fit"}
+    ready = {"status": "ready", "policy": "best-fit", "validated": "unknown"}
+    assert served.get("/readyz").json == ready
     assert served.prioritize(live(gpu_pod("p"), "u")) == {"b": 1000, "a": 999, "c": 999}
     assert cluster.is_open
 
@@ -72,11 +74,49 @@ def test_a_watch_that_has_ended_makes_it_unready_and_neutral(served, cluster):
     assert "podium_extender_unreadable_objects 4.0" in text.splitlines()
 
 
+def test_it_lives_while_the_api_server_is_silent_and_not_once_a_watch_has_ended(served, cluster):
+    cluster.age = 5000.0
+    assert served.get("/readyz").status == 503
+    assert served.get("/healthz").json == {"status": "healthy"}
+    cluster.failure = KeyError("secret")
+    reply = served.get("/healthz")
+    assert (reply.status, reply.error.message) == (503, "extender is beyond recovery: KeyError")
+    assert "restart" in reply.error.hint
+
+
 def test_nodes_that_cannot_be_modelled_are_counted(served, cluster):
     cluster.state.apply("Node", "ADDED", gpu_node("large", 17))
+    served.prioritize(live(gpu_pod("p"), "u"))  # what changed is worked out when somebody asks
     lines = served.get("/metrics").body.decode().splitlines()
     assert "podium_extender_unmodelled_nodes 1.0" in lines
     assert "podium_extender_nodes 3.0" in lines
+
+
+def test_what_becomes_of_the_cluster_is_told(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fit", shadow="worst-fit", twin=True) as service:
+        assert service.start().get("/v1/outcome").json == {"schedulers": []}
+        service.prioritize(live(gpu_pod("p", 4), "u"))
+        cluster.state.apply("Pod", "ADDED", live(gpu_pod("p", 4), "u"))
+        list(service.extender.outcome.advance())
+        told = {each["scheduler"]: each for each in service.get("/v1/outcome").json["schedulers"]}
+        lines = service.get("/metrics").body.decode().splitlines()
+    held = {name: each["gpus_allocated"] for name, each in told.items()}
+    assert held == {"cluster": 3.0, "worst-fit (shadow)": 7.0, "policy": 7.0, "baseline": 7.0}
+    assert told["cluster"]["gpus_free"] == {"stranded": 0.0, "broken": 0.0, "idle": 9.0}
+    assert told["cluster"]["pods"][0]["waiting"] == 1
+    assert 'podium_cluster_gpus_allocated{scheduler="cluster"} 3.0' in lines
+    assert 'podium_cluster_gpus_allocated{scheduler="worst-fit (shadow)"} 7.0' in lines
+
+
+def test_figures_come_by_themselves(tmp_path, cluster):
+    with Served(tmp_path, cluster, policy="best-fit").start() as service:
+
+        async def come():
+            while not service.extender.outcome.accounts:
+                await asyncio.sleep(0.01)
+
+        service.runner.run(asyncio.wait_for(come(), 30))
+        assert service.get("/v1/outcome").json["schedulers"][0]["gpus"] == 12
 
 
 @pytest.mark.parametrize("verb", ["filter", "bind"])
@@ -165,6 +205,73 @@ def test_a_policy_is_compiled_before_anybody_asks(tmp_path):
     file.write_text("def score(pod, node):\n    return node.gpu_count\n")
     with Served(tmp_path, Cluster(), policy=str(file)).start() as service:
         assert service.extender.verbs.prioritizer.scorer.policy.compiled
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Is the folder of a run that nobody promoted."""
+    return found_run(tmp_path / "runs", monkeypatch)
+
+
+def info_lines(service):
+    text = service.get("/metrics").body.decode()
+    return [line for line in text.splitlines() if line.startswith("podium_extender_policy_info{")]
+
+
+def logged(service):
+    return [json.loads(line) for line in service.lines.getvalue().splitlines()]
+
+
+def test_a_run_that_was_not_promoted_ends_the_start(tmp_path, cluster, run):
+    with Served(tmp_path, cluster, policy=f"run:{run.path.name}") as service:
+        service.start()
+        failure = service.components.failure
+    assert failure.exit_code == 1
+    assert "run:ab12 is not validated: it was not promoted" in failure.message
+    assert "podium search promote ab12" in failure.hint
+    assert "extender.unvalidated" in failure.hint
+
+
+def test_it_is_marked_wherever_it_scores_all_the_same(tmp_path, cluster, run):
+    name = f"run:{run.path.name}"
+    with Served(tmp_path, cluster, policy=name, unvalidated=True).start() as service:
+        service.prioritize(live(gpu_pod("p"), "u"))
+        assert service.get("/v1/explain/default/p").json["validated"] == "no"
+        assert service.get("/readyz").json["validated"] == "no"
+        told = {"policy": name, "validated": "no", "shadow": {}}
+        assert service.get("/").json["config"] == told
+        assert info_lines(service) == [
+            f'podium_extender_policy_info{{policy="{name}",role="active",validated="no"}} 1.0'
+        ]
+        warning, ready = logged(service)
+    assert (warning["level"], warning["role"]) == ("warning", "active")
+    assert warning["problem"] == "it was not promoted"
+    assert told.items() <= ready.items()
+
+
+def test_any_policy_may_be_a_shadow_under_its_own_name(tmp_path, cluster, run):
+    (tmp_path / "mine.py").write_text(FOUND)
+    shadow = f"run:{run.path.name}, {tmp_path / 'mine.py'}, fed-gpu, best-fit"
+    with Served(tmp_path, cluster, policy="best-fit", shadow=shadow).start() as service:
+        service.prioritize(live(gpu_pod("p"), "u"))
+        assert set(service.get("/v1/explain/default/p").json["shadow"]) == {
+            "run:ab12", "mine", "fed-gpu",
+        }  # fmt: skip
+        words = {"run:ab12": "no", "mine": "unknown", "fed-gpu": "yes"}
+        assert service.get("/").json["config"]["shadow"] == words
+        assert info_lines(service)[1:] == [
+            f'podium_extender_policy_info{{policy="{name}",role="shadow",validated="{word}"}} 1.0'
+            for name, word in words.items()
+        ]
+        assert (logged(service)[0]["role"], logged(service)[0]["policy"]) == ("shadow", "run:ab12")
+
+
+def test_shadows_that_could_not_be_told_apart_end_the_start(tmp_path, cluster):
+    (tmp_path / "best-fit.py").write_text(FOUND)
+    shadow = str(tmp_path / "best-fit.py")
+    with Served(tmp_path, cluster, policy="best-fit", shadow=shadow) as service:
+        service.start()
+        assert "2 policies are called best-fit" in service.components.failure.message
 
 
 def test_a_policy_that_is_not_there_ends_the_start(tmp_path, cluster):

@@ -76,9 +76,9 @@ def test_an_object_that_cannot_be_read_is_logged_once_and_counted(told, lists):
     odd = {"metadata": {"name": "odd", "namespace": "ml"}, "spec": 7}
     lines, counted = told.lines(
         {"pods": listed(odd, live(gpu_pod("p"), "u"))},
-        lambda cluster: (cluster.unreadable(), cluster.problems()),
+        lambda cluster: (cluster.unreadable(), cluster.problems(), cluster.failure),
         lists,
     )
     named = [each for each in lines if each["message"].startswith("an object cannot be read")]
-    assert counted == (1, [])
+    assert counted == (1, [], None)
     assert [each["object"] for each in named] == ["Pod ml/odd"]

@@ -117,6 +117,7 @@ def test_a_failure_that_nobody_expected_is_told_of_at_once(tmp_path, monkeypatch
         assert (refused.status, refused.error.message) == (
             503, "learning is not ready: learning failed: TypeError",
         )  # fmt: skip
+        assert service.get("/healthz").error.message == "learning is beyond recovery: TypeError"
         assert isinstance(service.components.breakdown(), TypeError)
         assert "learning failed" in [line["message"] for line in service.logged()]
 

@@ -137,7 +137,7 @@ def _lost(case: Case, plan: Plan) -> str:
     if case.protocol == "funsearch":
         return ""
     result = execute(replace(plan, tier="scan"))
-    lost = measure_losses(result, MedianPod.of(plan.trace))
+    lost = measure_losses(result, MedianPod.of(plan.trace.pods))
     parts = ", ".join(f"{words} {lost[key]:.1f} %" for key, words in LOSS_WORDS.items())
     placed = [f"{CLASS_WORDS[key]} {lost[key]:.1f} %" for key in POD_CLASSES if key in lost]
     return f"Under fgd on {case.name}: lost {parts} of all GPUs; placed {', '.join(placed)}"

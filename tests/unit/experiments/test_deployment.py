@@ -1,0 +1,93 @@
+import shutil
+
+import pytest
+
+from podium.errors import UsageError
+from podium.experiments.deployment import (
+    Unvalidated,
+    active_policy,
+    packed,
+    shadow_policies,
+    warnings_of,
+)
+from podium.policies import load
+from podium.policies.registry import _TRAINED
+from podium.search.run.promoted import Decision, keep_decisions
+from support.found import FOUND, found_run
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Is the folder of a run that nobody promoted."""
+    return found_run(tmp_path / "runs", monkeypatch)
+
+
+def active(reference, **changes):
+    return active_policy(
+        reference, "--policy", "--unvalidated", **{"is_unvalidated": False, **changes}
+    )
+
+
+@pytest.mark.usefixtures("run")
+def test_a_run_that_was_not_promoted_does_not_score():
+    with pytest.raises(Unvalidated, match="run:ab12 is not validated: it was not promo") as refused:
+        active("run:ab12")
+    assert refused.value.exit_code == 1
+    assert refused.value.where == "--policy"
+    assert refused.value.hint == (
+        "podium search promote ab12 validates it, or shadow it; --unvalidated takes it all the same"
+    )
+
+
+def test_it_scores_where_somebody_says_so_and_after_its_promotion(run):
+    assert active("run:ab12", is_unvalidated=True).validation.word == "no"
+    keep_decisions(run, [Decision.on(FOUND, ["it gains 0.9"], FOUND)])
+    assert active("run:ab12").validation.word == "yes"
+
+
+def test_what_people_wrote_is_their_own_matter(tmp_path):
+    (tmp_path / "mine.py").write_text(FOUND)
+    assert active(str(tmp_path / "mine.py")).validation.word == "unknown"
+
+
+@pytest.mark.usefixtures("run")
+def test_what_is_not_validated_may_be_a_shadow_and_is_named():
+    shadows = shadow_policies(["run:ab12", "best-fit"], "--shadow", load("fgd"))
+    assert [each.name for each in shadows] == ["run:ab12", "best-fit"]
+    assert warnings_of(shadows) == ["run:ab12 is not validated: it was not promoted"]
+
+
+def test_policies_that_metrics_could_not_tell_apart_are_refused(tmp_path):
+    (tmp_path / "fgd.py").write_text(FOUND)
+    with pytest.raises(UsageError, match="2 policies are called fgd") as refused:
+        shadow_policies([str(tmp_path / "fgd.py")], "--shadow", load("fgd"))
+    assert refused.value.where == "--shadow"
+
+
+@pytest.mark.parametrize("name", ["fgd", "fed-gpu", "mlp", "binpack"])
+def test_what_ships_needs_no_file(name):
+    assert packed(load(name), name).size_bytes == 0
+
+
+def test_weights_are_packed_with_their_card(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_SEARCH_FOLDER", str(tmp_path))
+    (tmp_path / "cd34").mkdir()
+    card = (_TRAINED / "mlp.json").read_text().replace('"name": "mlp"', '"name": "learned"')
+    (tmp_path / "cd34" / "best.json").write_text(card)
+    shutil.copy(_TRAINED / "mlp.npz", tmp_path / "cd34" / "best.npz")
+    policy = active("run:cd34")
+    (name,) = packed(policy, "run:cd34").weights
+    assert name.startswith("run-cd34-")
+    file = tmp_path / "cd34" / "best.npz"
+    held = packed(load(str(file)), str(file))
+    assert held.reference == "/etc/podium/policy/learned.npz"
+    assert held.weights == {"learned.npz": file.read_bytes()}
+
+
+def test_a_configuration_of_kube_scheduler_is_packed_as_the_python_that_it_means(tmp_path):
+    file = tmp_path / "scheduler.yaml"
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    file.write_text(head)
+    held = packed(active(str(file)), str(file))
+    assert held.reference == "/etc/podium/policy/scheduler.py"
+    assert "least_allocated" in held.texts["scheduler.py"]
