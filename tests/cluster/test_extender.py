@@ -92,7 +92,8 @@ def test_pods_are_bound_as_the_simulator_places_them(plane, api, classes, tmp_pa
     expected = simulated(tmp_path, policy, [*classes, *nodes, *pods])
     api.create_all(nodes)
     api.create_all(pods)
-    with podium(plane, tmp_path, policy=policy, assume_s=LONG_S) as process:
+    given = {"policy": policy, "assume_s": LONG_S, "ties": "order"}
+    with podium(plane, tmp_path, **given) as process:
         with plane.scheduler(configuration(process.url)):
             found = wait_until_decided(api, pods)
         wait_until(lambda: figure(process, BEST) + figure(process, OTHER) == PODS)
@@ -116,8 +117,9 @@ def test_parts_of_gpus_are_counted_and_noted(plane, api, classes, tmp_path, poli
     api.create_all(nodes)
     api.create_all(pods)
     verbs = {"filterVerb": "filter", "bindVerb": "bind", "ignorable": False}
+    given = {"policy": policy, "assume_s": LONG_S, "ties": "order", "filter": True, "bind": True}
     with (
-        podium(plane, tmp_path, policy=policy, assume_s=LONG_S, filter=True, bind=True) as process,
+        podium(plane, tmp_path, **given) as process,
         plane.scheduler(configuration(process.url, **verbs)),
     ):
         found = wait_until_decided(api, pods, len(expected))

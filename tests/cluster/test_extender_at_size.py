@@ -182,6 +182,7 @@ def placed(plane, folder, policy, world, verbs):
     plane.api.create_all(nodes)
     plane.api.create_all(pods)
     given = {"policy": policy, "assume_s": LONG_S, "filter": bool(verbs), "bind": bool(verbs)}
+    given["ties"] = "order"
     with (
         podium(plane, folder, **given) as process,
         plane.scheduler(configuration(process.url, **verbs)),
@@ -199,7 +200,7 @@ def placed_by_default(plane, folder, world):
     policy = folder / "indifferent.py"
     policy.write_text(INDIFFERENT)
     plane.api.create_all(nodes)
-    given = {"filter": True, "bind": True, "scale": "linear", "ties": "equal", "assume_s": 0.01}
+    given = {"filter": True, "bind": True, "ties": "equal", "assume_s": 0.01}
     with (
         podium(plane, folder, policy=policy, **given) as process,
         plane.scheduler(configuration(process.url, **COUNTED)),

@@ -61,8 +61,7 @@ def hold_note(policy: Policy, summaries: Sequence[dict[str, Any]]) -> str:
 def _knowledge(result: Result) -> dict[str, Any]:
     """Says what a table was prepared from, and who won ties where not the first in order."""
     plan = result.plan
-    has_table = plan.policy.reads_demand or plan.demand != "trace"
-    told = {"demand": plan.demand} if has_table else {}
+    told = {"demand": plan.demand} if plan.policy.reads_demand else {}
     return told | ({"ties": plan.ties} if plan.ties != "order" else {})
 
 

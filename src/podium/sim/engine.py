@@ -89,7 +89,7 @@ def make_plan(
         preparation=preparation,
         bound=bound,
         gangs=gangs_of(cluster, arrivals, numbers, bound),
-        demand=setup.demand if policy.reads_demand else "trace",
+        demand=setup.demand,
     )
 
 

@@ -98,7 +98,7 @@ def table_at(plan: Plan, changes: int) -> Table:
     Where tables are prepared as pods come, the run is made once more to know them.
     """
     table = _table(plan)
-    if plan.demand != "trace":
+    if plan.follows_pods:
         again = Execution(plan)
         again.run()
         table = next((each for after, each in reversed(again.tables) if after <= changes), table)
@@ -116,7 +116,7 @@ def _preemption(plan: Plan, state: State) -> Preemption | None:
 
 def _preparing(plan: Plan, state: State, call: NativeCall, play: Core) -> Core:
     """Gives a core that has the table prepared anew as pods come, where the run goes by them."""
-    if plan.demand == "trace":
+    if not plan.follows_pods:
         return play
     from podium.sim.window import Window
 

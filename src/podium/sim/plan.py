@@ -46,6 +46,11 @@ class Plan:
     demand: Demand = "trace"  # from which pods a policy's table is prepared
 
     @property
+    def follows_pods(self) -> bool:
+        """Tells whether the policy has a table, and has it prepared as pods come."""
+        return self.demand != "trace" and self.policy.reads_demand
+
+    @property
     def is_plain(self) -> bool:
         """Tells whether CPU, memory and GPUs alone decide where a pod fits."""
         arrivals = self.arrivals

@@ -239,7 +239,7 @@ _KEYS = {
     "": "format version digest decisions wall_s seed tier protocol policy cluster trace arrivals "
     "arrays has_gang_order demand ties",
     "protocol": "name amount holding has_order preemption",
-    "policy": "name kind origin summary may_hold notes text_digest",
+    "policy": "name kind origin summary may_hold notes text_digest reads_demand",
     "cluster": f"name names gpu_models racks labels gpu_slots {CLUSTER_KEYS}",
     "trace": _OF_WORKLOAD,
     "arrivals": _OF_WORKLOAD,
@@ -258,7 +258,7 @@ def _header_of(result: Result) -> dict[str, Any]:
         "arrivals": None if plan.arrivals is plan.trace
         else _workload_of(plan.arrivals, plan.protocol),
         **({"has_gang_order": True} if plan.gangs.is_any else {}),
-        **({"demand": plan.demand} if plan.demand != "trace" else {}),
+        **({"demand": plan.demand} if plan.follows_pods else {}),
         **({"ties": plan.ties} if plan.ties != "order" else {}),
     }  # fmt: skip
 

@@ -21,6 +21,7 @@ def describe_policy(policy: Policy) -> dict[str, Any]:
         "may_hold": policy.may_hold,
         "notes": list(policy.notes),
         "text_digest": text_digest(policy),
+        **({"reads_demand": True} if policy.reads_demand else {}),
     }
 
 
@@ -67,8 +68,9 @@ def _stand_in(described: Mapping[str, Any]) -> Policy:
         raise PolicyError("the policy of a saved result cannot score", where=name, hint=_HINT)
 
     if described["kind"] == "pair":
+        form = ("pod", "node", *(("table",) if described.get("reads_demand") else ()))
         return PairPolicy(
-            name, refuse, ("pod", "node"), summary, may_hold=may_hold, notes=notes,
+            name, refuse, form, summary, may_hold=may_hold, notes=notes,
             not_compiled="a saved result has no text of its policy", compiling_hint=_HINT,
         )  # fmt: skip
     return ClusterPolicy(name, refuse, summary, may_hold=may_hold, notes=notes)

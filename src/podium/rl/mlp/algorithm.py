@@ -48,6 +48,11 @@ class WorkloadSection:
         (*ORDER, "openb-multi-heavy"), "Workload families, or other traces; each counts alike."
     )
     cluster: str = option("", "Another trace, whose nodes are taken; empty: those of each trace.")
+    demand: str = option(
+        "trace",
+        "Pods that tables are prepared from in evolution and validation: trace, seen or warm.",
+        among=("trace", "seen", "warm"),
+    )
     perturbed_every: int = option(
         3, "On one seed of so many, nodes are left out and resized; 0: on none.", least=0, most=1000
     )

@@ -41,7 +41,12 @@ def training_cases(workload: WorkloadSection, nodes: int, seeds: Sequence[int]) 
 def _cases(workload: WorkloadSection, nodes: int, seeds: Sequence[int]) -> list[Case]:
     return [
         inflation_case(
-            trace, nodes, seed, is_perturbed=workload.perturbs(seed), cluster=workload.cluster
+            trace,
+            nodes,
+            seed,
+            is_perturbed=workload.perturbs(seed),
+            cluster=workload.cluster,
+            demand=workload.demand,
         )
         for seed in seeds
         for trace in workload.traces
