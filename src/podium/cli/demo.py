@@ -20,9 +20,18 @@ from podium.settings import Settings, Simulate
 app = new_app()
 
 PACKING = (
-    "mlp", "usable-gpu", "fgd", "first-fit", "best-fit", "gpu-packing", "worst-fit", "kube-default",
+    "mlp", "usable-gpu", "keep-room", "fgd", "first-fit", "best-fit", "gpu-packing", "worst-fit",
+    "kube-packing", "kube-default",
 )  # fmt: skip
-QUEUEING = ("best-fit", "fgd", "first-fit", "worst-fit", "kube-default")
+QUEUEING = (
+    "keep-room",
+    "best-fit",
+    "fgd",
+    "first-fit",
+    "worst-fit",
+    "kube-packing",
+    "kube-default",
+)
 SEEDS = [1000, 1001, 1002]
 LOAD = 4.0
 BAR_CELLS = 24

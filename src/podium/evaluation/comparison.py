@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from podium.evaluation.paired import Difference, sign_flip_p
 
-BASELINES = ("first-fit", "best-fit", "fgd", "worst-fit", "kube-default", "random")
+BASELINES = (
+    "first-fit", "best-fit", "fgd", "worst-fit", "kube-packing", "kube-default", "random",
+)  # fmt: skip
 """What a policy is measured against; the best of those that take part is the yardstick."""
 
 _SEED = 20230710  # of the resampling only; results of runs do not depend on it

@@ -197,7 +197,7 @@ class ValidationResults:
                 yield case, values
 
 
-BASELINES = ("fgd", "first-fit", "best-fit")
+BASELINES = ("fgd", "first-fit", "best-fit", "kube-packing")
 """What every candidate is measured beside."""
 
 EXPERIMENT = (

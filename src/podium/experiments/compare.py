@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.settings import Settings
 
-DEFAULT_POLICIES = ("fgd", "best-fit", "first-fit", "worst-fit", "kube-default", "random")
+DEFAULT_POLICIES = (
+    "keep-room", "fgd", "best-fit", "first-fit", "worst-fit", "kube-packing", "kube-default",
+    "random",
+)  # fmt: skip
 DEFAULT_SEEDS = "1000-1009"
 MOST_SEEDS = 10_000
 _SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
