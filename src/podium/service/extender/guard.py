@@ -112,7 +112,7 @@ class Guard:
 class ThreadGuard(Guard):
     """Runs a policy that may never end in a thread, and waits no longer than the limit.
 
-    To hand a score over and back takes some 40 us of the processor.
+    To hand a score over and back takes some 40 us, and longer where all cores are busy.
     """
 
     def __init__(
