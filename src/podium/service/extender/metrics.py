@@ -28,7 +28,10 @@ class ExtenderMetrics:
             "neutral", "Answers that prefer no node, by verb and reason.", ("verb", "reason")
         )
         self._binds = self._counter(
-            "binds", "Pods that were bound after being scored, by node: best or other.", ("node",)
+            "binds",
+            "Pods that were bound after being scored, by node: best (none has more points), wish "
+            "(another, while pods or nodes have preferences) or other.",
+            ("node",),
         )
         self._shadow = self._counter(
             "shadow",
@@ -59,9 +62,9 @@ class ExtenderMetrics:
         """Counts an answer that prefers no node."""
         self._neutral.labels(verb, reason).inc()
 
-    def bound(self, *, is_best: bool) -> None:
+    def bound(self, node: Literal["best", "wish", "other"]) -> None:
         """Counts a pod that was bound."""
-        self._binds.labels("best" if is_best else "other").inc()
+        self._binds.labels(node).inc()
 
     def shadowed(self, policy: str, *, is_same: bool) -> None:
         """Counts a pod that a shadow policy scored."""

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from structlog.typing import FilteringBoundLogger
@@ -148,7 +149,7 @@ class Verbs:
         entry = self._memory.history.of(uid)
         if entry is not None and node and not entry.bound_to:
             entry.bound_to = node
-            self._metrics.bound(is_best=entry.decision.is_best(self._number(node)))
+            self._metrics.bound(self._bound_as(entry.decision, node))
             if self.on_bound is not None:
                 self.on_bound(entry)
 
@@ -219,6 +220,13 @@ class Verbs:
             entry.shadow[shadow.policy.name] = best
             is_same = decision.is_best(self._number(best)) if best else decision.best < 0
             self._metrics.shadowed(shadow.policy.name, is_same=is_same)
+
+    def _bound_as(self, decision: Decision, node: str) -> Literal["best", "wish", "other"]:
+        """Tells whether a pod went where the policy likes it, or may have had a wish, or neither."""
+        if decision.is_best(self._number(node)):
+            return "best"
+        is_wished = self.prioritizer is not None and self.prioritizer.has_wishes(decision)
+        return "wish" if is_wished else "other"
 
     def _number(self, node: str) -> int:
         """Finds the record of a node; one that no record has stands for those that have none."""
