@@ -81,7 +81,7 @@ def test_two_simulations_are_set_side_by_side(invoke, data):
     found = data("runs", "diff", "with fgd", "with worst-fit")
     assert found["kind"] == "simulation"
     assert [run["name"] for run in found["runs"]] == ["with fgd", "with worst-fit"]
-    assert {each["name"] for each in found["inputs"]} == {"policy", "policy_digest"}
+    assert {each["name"] for each in found["inputs"]} == {"policy", "policy_digest", "demand"}
     allocation = next(each for each in found["metrics"] if each["name"] == "gpu_allocation")
     assert allocation["difference"] == pytest.approx(allocation["second"] - allocation["first"])
     shown = invoke("runs", "diff", "with fgd", "with worst-fit").stdout
