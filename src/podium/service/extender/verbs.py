@@ -222,7 +222,7 @@ class Verbs:
             self._metrics.shadowed(shadow.policy.name, is_same=is_same)
 
     def _bound_as(self, decision: Decision, node: str) -> Literal["best", "wish", "other"]:
-        """Tells whether a pod went where the policy likes it, or somebody may wish it, or neither."""
+        """Tells whether a pod went where the policy likes it, or may be wished, or neither."""
         if decision.is_best(self._number(node)):
             return "best"
         is_wished = self.prioritizer is not None and self.prioritizer.has_wishes(decision)
