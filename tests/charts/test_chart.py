@@ -158,7 +158,7 @@ def test_the_default_scores_do_not_spread_what_a_policy_packs(tmp_path):
     (profile,) = scheduler_configuration(rendered(without, tmp_path))["profiles"]
     disabled = {each["name"] for each in profile["plugins"]["score"]["disabled"]}
     assert disabled == {"NodeResourcesBalancedAllocation", "NodeResourcesFit"}
-    assert "pluginConfig" not in profile
+    assert [each["name"] for each in profile["pluginConfig"]] == ["PodTopologySpread"]
 
 
 def test_as_an_extender_podium_is_alone_and_says_how_it_is_asked(tmp_path):

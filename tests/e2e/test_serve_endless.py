@@ -62,7 +62,7 @@ def extender(folder, *pods):
         cluster(folder, *pods) as config,
         served(
             folder, PODIUM_SERVE_COMPONENTS="extender", PODIUM_EXTENDER_POLICY="endless.py",
-            PODIUM_EXTENDER_KUBECONFIG=config,
+            PODIUM_EXTENDER_KUBECONFIG=config, PODIUM_EXTENDER_TIES="order",
         ) as process,
     ):  # fmt: skip
         yield process
@@ -71,7 +71,7 @@ def extender(folder, *pods):
 def prioritize(process, name, gpus):
     sent = args(live(gpu_pod(name, gpus), name), "ab").decode()
     reply = process.ask("POST", "/extender/prioritize", sent)
-    return {each["Host"]: each["Score"] for each in reply.json}
+    return dict.fromkeys("ab", 0) | {each["Host"]: each["Score"] for each in reply.json}
 
 
 def figures(process):

@@ -228,11 +228,8 @@ plugins:
       {{- if eq .Values.scheduler.resourceScore "none" }}
       - name: NodeResourcesFit
       {{- end }}
-{{- $isOurs := eq .Values.mode "scheduler" }}
-{{- $hasScore := ne .Values.scheduler.resourceScore "none" }}
-{{- if or $isOurs $hasScore }}
 pluginConfig:
-  {{- if $hasScore }}
+  {{- if ne .Values.scheduler.resourceScore "none" }}
   - name: NodeResourcesFit
     args:
       apiVersion: kubescheduler.config.k8s.io/v1
@@ -245,16 +242,13 @@ pluginConfig:
           - name: cpu
             weight: 1
   {{- end }}
-  {{- if $isOurs }}
-  # Pods that do not ask to be spread are not: it would undo what a policy packs.
+  # Pods that do not ask to be spread are not: kube-scheduler's own spreading would count as a wish.
   - name: PodTopologySpread
     args:
       apiVersion: kubescheduler.config.k8s.io/v1
       kind: PodTopologySpreadArgs
       defaultingType: List
       defaultConstraints: []
-  {{- end }}
-{{- end }}
 {{- end -}}
 
 {{/* Policies that are named and not there, and one that must not score. */}}
@@ -286,6 +280,9 @@ pluginConfig:
 {{- if hasKey (default dict (index $.Values.settings (first $parts))) (last $parts) -}}
 {{- fail (printf "settings.%s is secret, and settings become a ConfigMap: see store.urlSecret and networkPolicy.from" $secret) -}}
 {{- end -}}
+{{- end -}}
+{{- if and (not .Values.extender.enabled) (eq .Values.mode "extender") -}}
+{{- fail "extender.enabled is false in mode extender, where your own kube-scheduler asks Podium: take extenders out of its configuration" -}}
 {{- end -}}
 {{- if and .Values.tls.secretName (eq .Values.mode "scheduler") -}}
 {{- fail "tls.secretName is set in mode scheduler, where kube-scheduler asks Podium inside their pod: leave it empty, or set mode=extender" -}}

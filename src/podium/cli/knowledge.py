@@ -10,7 +10,7 @@ DEMANDS = {
     "seen": "the pods seen so far",
     "warm": "the pods seen so far, after a day of such pods",
 }
-TIES = {"profile": "as kube-scheduler takes with the profile of Podium's chart"}
+TIES = {"profile": "broken as kube-scheduler with the chart's profile does"}
 
 
 def knowledge(found: Mapping[str, Any]) -> dict[str, object]:
@@ -27,5 +27,5 @@ def knowledge_notes(runs: Iterable[Mapping[str, Any]]) -> list[str]:
     ties = {each["ties"] for each in runs if "ties" in each}
     return [
         *(f"note: tables are prepared from {DEMANDS[each]}" for each in sorted(demands)),
-        *(f"note: among equal scores the node wins {TIES[each]}" for each in sorted(ties)),
+        *(f"note: ties are {TIES[each]}" for each in sorted(ties)),
     ]

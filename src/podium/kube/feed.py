@@ -160,5 +160,5 @@ def _later(draft: PodDraft, head: PodHead) -> PodDraft:
     return PodDraft(
         draft.spec, draft.facts, draft.devices, draft.annotated, draft.models, draft.created_s,
         standing, draft.membership, draft.priority_class, draft.terms, draft.remarks,
-        draft.placing_remarks, draft.has_priority,
+        draft.placing_remarks, draft.has_priority, draft.company,
     )  # fmt: skip

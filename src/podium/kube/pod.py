@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.cluster import GpuKind, NodeSpec
-from podium.model.constraints import Gang
+from podium.model.constraints import Gang, PodSelector
 from podium.model.records import POD
 from podium.model.shares import (
     IMPOSSIBLE,
@@ -23,7 +23,7 @@ from podium.model.shares import (
 from podium.model.workload import PodSpec, model_mask
 from podium.traces.kubernetes.devices import NO_DEVICES, Inventory, pod_facts
 from podium.traces.kubernetes.gangs import Groups, Member, resolve_gangs
-from podium.traces.kubernetes.pod import PREFERENCES, PodDraft
+from podium.traces.kubernetes.pod import PodDraft
 from podium.traces.kubernetes.standing import Standing
 
 GroupKey = tuple[str, str]
@@ -71,14 +71,6 @@ class LivePod:
         return not standing.node and not standing.is_finished and is_free
 
     @property
-    def has_wishes(self) -> bool:
-        """Tells whether it prefers nodes or company, which kube-scheduler scores."""
-        # A required affinity counts for whom it names (hardPodAffinityWeight).
-        draft = self.draft
-        has_preferences = PREFERENCES in (*draft.placing_remarks, *draft.remarks)
-        return has_preferences or bool(draft.spec.constraints.affinity)
-
-    @property
     def group(self) -> GroupKey | None:
         """Names the group to which the pod says it belongs; not every group is a gang."""
         return group_of(self.draft)
@@ -97,7 +89,7 @@ def group_of(draft: PodDraft) -> GroupKey | None:
 
 
 def unread_draft(named: tuple[str, str], node: str, inventory: Inventory) -> PodDraft:
-    """Stands for a pod that cannot be modelled: it is there, and takes nothing."""
+    """Stands for a pod that cannot be modelled: it takes nothing, and may like anybody."""
     return PodDraft(
         spec=PodSpec(named[1], 0, 0, namespace=named[0]),
         facts=pod_facts({}, {}, {}, inventory),
@@ -107,6 +99,7 @@ def unread_draft(named: tuple[str, str], node: str, inventory: Inventory) -> Pod
         created_s=None,
         standing=Standing(node=node),
         membership=None,
+        company=(PodSelector(()),),
     )
 
 
@@ -121,7 +114,7 @@ def _essence(draft: PodDraft) -> tuple[object, ...]:
     return (
         draft.spec, standing.is_finished and standing.phase, standing.node, standing.is_gated,
         standing.deleted_s, draft.membership, draft.priority_class, draft.terms,
-        facts if facts.is_plain else marks,
+        facts if facts.is_plain else marks, draft.placing_remarks, draft.company,
     )  # fmt: skip
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import cast
 
 from podium.kube.pod import GroupKey, LivePod
 from podium.kube.surroundings import Name, shares_claims
+from podium.model.constraints import PodSelector
 
 _Index = dict[Hashable, dict[str, LivePod]]
 
@@ -20,7 +22,7 @@ class PodTable:
         self._members: _Index = {}  # by group
         self._pending: dict[str, LivePod] = {}
         self._sharers: _Index = {}  # of claims, by namespace
-        self._wishing: _Index = {}  # pods whose wishes kube-scheduler scores, under one key
+        self._liking: _Index = {}  # by whom they would rather be near or apart from
 
     def on(self, node: str) -> list[LivePod]:
         """Lists the pods that are bound to a node."""
@@ -38,10 +40,10 @@ class PodTable:
         """Lists the pods of a namespace that name claims which others may name, too."""
         return list(self._sharers.get(namespace, {}).values())
 
-    @property
-    def has_wishes(self) -> bool:
-        """Tells whether any pod has wishes."""
-        return bool(self._wishing)
+    def is_company(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Tells whether any pod would rather be near or apart from such a one."""
+        selectors = cast("Iterable[PodSelector]", self._liking)
+        return any(each.selects(namespace, labels) for each in selectors)
 
     def put(self, pod: LivePod) -> None:
         """Adds a pod that is not there."""
@@ -74,6 +76,5 @@ class PodTable:
             places.append((self._members, pod.group))
         if facts.claims and shares_claims(facts):
             places.append((self._sharers, facts.namespace))
-        if pod.has_wishes:
-            places.append((self._wishing, ""))
+        places += [(self._liking, selector) for selector in pod.draft.company]
         return places

@@ -38,7 +38,7 @@ from podium.traces.kubernetes.devices import NodeFacts, node_devices, node_facts
 from podium.traces.kubernetes.devices.inventory import with_known_memory
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
-from podium.traces.kubernetes.pod import PodDraft, pod_draft, settled
+from podium.traces.kubernetes.pod import PREFERENCES, PodDraft, pod_draft, settled
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Subscriber = Callable[[str, str], None]
@@ -211,14 +211,18 @@ class LiveState:
         self._settle()
         return self._pods.pending()
 
-    @property
-    def has_wishes(self) -> bool:
-        """Tells whether kube-scheduler scores nodes by more than their resources and images.
+    def has_wishes(self, request: Request) -> bool:
+        """Tells whether kube-scheduler scores nodes for a pod by more than resources and images.
 
-        A pod prefers nodes, or the company of others; or a node has a soft taint.
+        The pod prefers nodes, company or alternatives of a claim, another would rather be near it
+        or apart from it, or a node has a soft taint.
         """
         self._settle()
-        return self._nodes.soft_taints > 0 or self._pods.has_wishes
+        known = self._pods.by_uid.get(request.uid)
+        has_claims = known is not None and bool(known.draft.facts.claims)
+        if self._nodes.soft_taints or has_claims or PREFERENCES in request.remarks:
+            return True
+        return self._pods.is_company(request.spec.namespace or "default", request.spec.labels)
 
     def request(self, value: Object) -> Request | Unreadable:
         """Reads what a Pod object asks for, or says why it cannot be modelled.
@@ -242,7 +246,8 @@ class LiveState:
         if pod.problem:
             return Unreadable(f"{pod.namespace}/{pod.name}", pod.problem)
         found = request_for(pod.spec, self._nodes.gpu_kinds, self._nodes.nodes)
-        return replace(found, uid=pod.uid, group=pod.group, remarks=pod.remarks)
+        remarks = pod.remarks + pod.draft.placing_remarks
+        return replace(found, uid=pod.uid, group=pod.group, remarks=remarks)
 
     def gang_of(self, pod: LivePod | Request) -> LiveGang | None:
         """Finds the gang of a pod as it stands now, None where it starts alone."""

@@ -62,6 +62,11 @@ class PolicyThread:
             self._is_waited_for = False
         return not self._is_waited_for
 
+    @property
+    def is_busy(self) -> bool:
+        """Returns whether a call has begun whose end nobody has seen; takes part in no waiting."""
+        return self._is_waited_for
+
     def result(self) -> Any:
         """Returns or raises what the call that has ended did."""
         outcome, self._outcome = self._outcome, None

@@ -45,13 +45,14 @@ class Extender:
             "nodes that a policy scores alike: equal points, so that kube-scheduler decides, or in "
             "the order of their names, as a test of agreement with a simulation needs",
             choices=("equal", "order"),
+            flag="--extender-ties",
         ),
     )
     decisive_points: int = field(
         default=128,
         metadata=about(
             "points behind the best from which on a node cannot win, unless a pod or a node has "
-            "preferences; fewer make answers shorter, and the chart knows the least that is right",
+            "preferences; fewer make answers shorter, and the chart sets the smallest safe value",
             at_least=1,
         ),
     )

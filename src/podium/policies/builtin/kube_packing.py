@@ -2,8 +2,8 @@
 
 NodeResourcesFit with MostAllocated over GPUs (weight 10) and CPU (weight 1), and without
 NodeResourcesBalancedAllocation: kubernetes/kubernetes, release 1.36, in
-pkg/scheduler/framework/plugins/noderesources. Who may configure kube-scheduler has this much
-without a learned policy, so gains are measured over it.
+pkg/scheduler/framework/plugins/noderesources. Anyone who can configure kube-scheduler gets this
+much without Podium, so gains are measured over it.
 """
 
 from podium.policies.noderesources import most_allocated

@@ -268,9 +268,10 @@ class Extender(Component):
         nodes = self.state.nodes.copy()
 
         def make() -> list[Scorer]:
-            self.outcome.prepare(self._policies, shapes, nodes.dtype)
             pairs = zip(self._policies, self._guards, strict=True)
-            return [_first(Scorer(policy, shapes, guard), guard, nodes) for policy, guard in pairs]
+            made = [_first(Scorer(policy, shapes, guard), guard, nodes) for policy, guard in pairs]
+            self.outcome.prepare(self._policies, shapes, nodes.dtype)
+            return made
 
         scorer, *self.verbs.shadows = await in_thread(make)
         recent, settings = self._memory.recent, self._settings.extender

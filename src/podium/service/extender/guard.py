@@ -168,13 +168,15 @@ class ThreadGuard(Guard):
         return self._thread
 
     def _is_stuck(self) -> bool:
-        is_busy = self._thread is not None and not self._thread.has_ended()
+        thread = self._thread  # metrics are read in another thread
+        is_busy = thread is not None and thread.is_busy
         return is_busy and self._clock() - self._since_s > MOST_LATE * self._limit_s
 
     def _leave(self, thread: PolicyThread) -> None:
         thread.leave()
         self._left.append(thread)
-        self._endless.add(self._about)
+        if self._about:  # else it was no pod, but the table
+            self._endless.add(self._about)
         self._thread = None
         problem = "the policy does not end for some pods: those like them are not scored"
         self._log.error(problem, policy=self.policy, kinds=len(self._endless))

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,12 +20,14 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from structlog.typing import FilteringBoundLogger
 
+from podium.errors import PolicyError
 from podium.kube.state import LiveState
 from podium.model.workload import PodSpec, Shapes
 from podium.policies import PairPolicy, load
 from podium.policies.policy import Policy
 from podium.service.extender.account import Account, families
 from podium.service.extender.capacity import Demand, measure_capacity, open_nodes
+from podium.service.extender.guard import guard_of
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.twin import Twin, Waiter
 from podium.service.extender.waits import NamespaceLabels, Waited, Waits
@@ -40,6 +44,9 @@ INTERVAL_S = 2.0
 
 PAUSE = 9
 """Of ten parts of the time, as many as are left to others while twins catch up."""
+
+COMPILE_S = 60.0
+"""Longest that a policy may take until it can place pods of a twin."""
 
 CREATION_S = 1.0
 """Creation times are whole seconds, cut off."""
@@ -128,16 +135,27 @@ class Outcome(Collector):
             self._plain = Scorer(load(TIE_POLICY), shapes)
             self._plain.compile_for(dtype)
         self._shapes = shapes
-        self._scorers = {name: Scorer(policy, shapes) for name, policy in placing.items()}
-        for each in self._scorers.values():
-            each.compile_for(dtype)
+        limit_s = self._settings.max_answer_s
+        for name, policy in placing.items():
+            scorer = Scorer(policy, shapes, guard_of(policy, limit_s, self._log))
+            try:
+                scorer.ask(b"", partial(scorer.compile_for, dtype), COMPILE_S)
+            except PolicyError as error:
+                facts = {"policy": policy.name, "problem": str(error)}
+                self._log.warning("a policy has no twin", **facts)
+            else:
+                self._scorers[name] = scorer
 
     def _renew(self) -> None:
         """Has the tables of twins follow that of the policy that scores."""
         shapes = self.latest()
         if shapes is not None and shapes is not self._shapes:
             self._shapes = shapes
-            self._scorers = {name: each.refresh(shapes) for name, each in self._scorers.items()}
+            for name, each in self._scorers.items():
+                with suppress(PolicyError):  # the last table goes on serving
+                    fresh = each.refresh(shapes)
+                    fresh.ask(b"", fresh.session)
+                    self._scorers[name] = fresh
 
     def follow(self) -> Callable[[], None]:
         """Begins to watch the state, which is complete; gives what ends it."""

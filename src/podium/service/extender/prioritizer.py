@@ -45,6 +45,9 @@ MOST_STRANGERS = 100
 
 FEW_NODES = 16
 
+PREPARE_S = 2.0
+"""Most that the preparation of a table may hold up one answer."""
+
 Nodes = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
 _NONE = np.zeros(0, np.int64)
@@ -178,8 +181,10 @@ class Prioritizer:
             recent.add(request, uid)
         if fitting > 1 and recent.is_due(kinds):
             fresh = self.scorer.refresh(recent.shapes(kinds))
-            fresh.ask(b"", fresh.session)  # a table that cannot be prepared replaces none
+            # A table that cannot be prepared replaces none.
+            fresh.ask(b"", fresh.session, PREPARE_S)
             self.scorer = fresh
+            recent.prepared(kinds)
 
     def note_bound(self, uid: str) -> None:
         """Counts a pod among the recent ones that was bound without a question about it."""
@@ -210,12 +215,13 @@ class Prioritizer:
     def assume(self, decision: Decision) -> None:
         """Assumes the pod on its best node until the watch shows where it went.
 
-        Where kube-scheduler draws among several, nothing is assumed: a wrong guess would part the
-        next pod from this one, whereas kube-scheduler knows where it is. A question that was
-        answered late may be about a pod that runs already.
+        Where kube-scheduler draws among several, or weighs what the pod prefers, nothing is
+        assumed: a wrong guess would part the next pod from this one, whereas kube-scheduler knows
+        where it is. A question that was answered late may be about a pod that runs already.
         """
         known = self.state.pod(decision.pod.uid)
         is_open = decision.best < 0 or decision.rivals > 0
+        is_open |= PREFERENCES in decision.request.remarks
         if is_open or (known is not None and known.node):
             self.assumed.drop(decision.pod.uid)
             return
@@ -283,7 +289,7 @@ class Prioritizer:
 
     def has_wishes(self, decision: Decision) -> bool:
         """Tells whether kube-scheduler may weigh preferences of pods or nodes, which come first."""
-        return PREFERENCES in decision.request.remarks or self.state.has_wishes
+        return self.state.has_wishes(decision.request)
 
     def decisive_points(self, decision: Decision) -> int:
         """Gives the points behind the best from which on a node cannot win."""

@@ -35,7 +35,7 @@ LATEST_S, LOOK_AGAIN_S = 1.0, 0.005
 """How long a bind waits for the watch to show its pod, and how often it looks."""
 
 LONGEST_PROBLEM = 300
-UNRECORDED = -2
+UNRECORDED = -1
 
 TAKEN = "other pods have taken the GPUs of node {} meanwhile"
 UNKNOWN = (

@@ -44,7 +44,10 @@ class LiveWindow:
         """Tells whether a table must be prepared: many pods are new, or GPUs have new numbers."""
         return self._pods.is_due or kinds != self._kinds
 
+    def prepared(self, kinds: tuple[GpuKind, ...]) -> None:
+        """Notes for which GPUs there is a table now: with others, their numbers would be wrong."""
+        self._kinds = kinds
+
     def shapes(self, kinds: tuple[GpuKind, ...] = ()) -> Shapes:
         """Counts the pods for a table that is prepared now, with GPU models as numbered now."""
-        self._kinds = kinds
         return self._pods.shapes(tuple(kind.model for kind in kinds))

@@ -115,6 +115,30 @@ def has_preferences(spec: Mapping[str, Any]) -> bool:
     return any(each.get("whenUnsatisfiable") == "ScheduleAnyway" for each in constraints)
 
 
+def liked_company(spec: Mapping[str, Any]) -> tuple[PodSelector, ...]:
+    """Lists whom a pod would rather be near or apart from, in whatever namespace.
+
+    kube-scheduler scores nodes for those pods, too; what cannot be read may be about anybody.
+    """
+    if not spec.get("affinity"):
+        return ()
+    try:
+        return tuple(dict.fromkeys(_liked(mapping_at(spec, "affinity", "spec.affinity"))))
+    except FieldError:
+        return (PodSelector(()),)
+
+
+def _liked(affinity: Mapping[str, Any]) -> Iterator[PodSelector]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        at = f"spec.affinity.{kind}"
+        for each in mappings_at(mapping_at(affinity, kind, at), _PREFERRED, at):
+            term = mapping_at(each, "podAffinityTerm", at)
+            yield PodSelector(label_selector(term, "labelSelector", at))
+    # A required one counts for whom it names (hardPodAffinityWeight).
+    for at, term in _required_terms(affinity, "podAffinity"):
+        yield PodSelector(label_selector(term, "labelSelector", at))
+
+
 def selects_namespaces(spec: Mapping[str, Any]) -> bool:
     """Tells whether a term must be read again once every Namespace object is known."""
     if not spec.get("affinity"):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from podium.model.cluster import LIMIT
-from podium.model.constraints import Constraints
+from podium.model.constraints import Constraints, PodSelector
 from podium.model.workload import PodSpec, pod_problem
 from podium.traces.fields import (
     FieldError,
@@ -32,6 +32,7 @@ from podium.traces.kubernetes.constraints import (
     Site,
     has_preferences,
     has_unknown_namespaces,
+    liked_company,
     pod_constraints,
     selects_namespaces,
 )
@@ -322,6 +323,7 @@ class PodDraft:
     remarks: tuple[str, ...] = ()  # what has no place in the description
     placing_remarks: tuple[str, ...] = ()  # the same, for as long as the pod has no node
     has_priority: bool = True  # its spec names one, or a class: the default class is not for it
+    company: tuple[PodSelector, ...] = ()  # whom it would rather be near or apart from
 
 
 def pod_draft(
@@ -386,6 +388,7 @@ def pod_draft(
         remarks=(CENSORED,) if is_censored(described) else (),
         placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
         has_priority=spec.get("priority") is not None or bool(_priority_class(spec)),
+        company=liked_company(spec),
     )
 
 

@@ -146,7 +146,7 @@ def test_the_card_holds_every_figure_and_invents_none(promoted):
     }  # fmt: skip
     assert {row["trace"] for row in card["validation"]} == {"openb", "openb:16"}
     for row in card["validation"]:
-        assert set(row["differences"]) == {"fgd", "first-fit", "best-fit"}
+        assert set(row["differences"]) == {"fgd", "first-fit", "best-fit", "kube-packing"}
         assert row["seeds"] == 8
     assert "placed_100_share" in card["validation"][0]["means"]
     assert card["decision"]["gain"][1] > 0

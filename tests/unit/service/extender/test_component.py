@@ -388,6 +388,16 @@ def test_a_shadow_that_never_ends_changes_no_answer(tmp_path, endless):
     assert "a shadow policy failed" in service.lines.getvalue()
 
 
+def test_a_shadow_that_never_ends_has_a_twin_that_holds_nobody_up(tmp_path, endless):
+    waiting = [live(gpu_pod(f"w{number}", 3), f"w{number}") for number in range(3)]
+    served = Served(tmp_path, Cluster(*NODES, *waiting), policy="best-fit", shadow=endless)
+    with served.start() as service:
+        for _ in range(2):
+            assert all(each is None for each in service.extender.outcome.advance())
+        names = [each.scheduler for each in service.extender.outcome.accounts]
+    assert names == ["cluster", "endless (shadow)"]
+
+
 @pytest.mark.parametrize("policy", ["best-fit", "round-robin"])
 def test_the_rehearsal_leaves_no_trace(tmp_path, policy):
     with Served(tmp_path, Cluster(*NODES), policy=policy).start() as service:

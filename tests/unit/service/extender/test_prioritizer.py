@@ -61,9 +61,32 @@ def test_all_nodes_are_named_where_somebody_has_wishes():
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
     }
     assert asked.prioritize(live(wishing, "w"))["d"] == 999
+    assert asked.prioritize(asked.wait(wishing, "w"))["d"] == 999
+    assert asked.verbs.prioritizer.assumed.get("w") is None
+    # What another pod prefers of nodes says nothing about this one.
     assert asked.prioritize(pod)["d"] == 0
-    asked.wait(wishing, "w")
-    assert asked.prioritize(pod)["d"] == 999
+
+
+@pytest.mark.parametrize(("app", "points"), [("p", 999), ("other", 0)])
+def test_who_would_rather_be_near_a_pod_wishes_for_it_as_well(app, points):
+    asked = Asked([*NODES, gpu_node("d", 8)], ties="equal", decisive_points=1)
+    made = gpu_pod("p")
+    made["metadata"]["labels"] = {"app": "p"}
+    liking = gpu_pod("old")
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+    liking["spec"]["affinity"] = {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": term}
+            ]
+        }
+    }
+    old = live(liking, "o", "d")
+    asked.state.apply("Pod", "ADDED", old)
+    pod = asked.wait(made, "u")
+    assert asked.prioritize(pod)["d"] == points
+    asked.state.apply("Pod", "DELETED", old)
+    assert asked.prioritize(pod)["d"] == 0
 
 
 def test_only_nodes_that_were_asked_about_are_answered_in_their_order():
