@@ -219,7 +219,9 @@ def test_a_bound_pod_tells_by_an_event_and_at_the_terminal_how_it_was_scored(pla
     api.create_all([gpu_node(f"node-{i}") for i in range(3)])
     pods = [gpu_pod(f"pod-{i}") for i in range(2)]
     with (
-        podium(plane, tmp_path, policy="fed-gpu", shadow="worst-fit", events=True) as process,
+        podium(
+            plane, tmp_path, policy="fed-gpu", shadow="worst-fit", events=True, ties="order"
+        ) as process,
         plane.scheduler(configuration(process.url)),
     ):
         api.create_all(pods)
@@ -265,7 +267,7 @@ def test_whole_nodes_may_be_sent_instead_of_names(plane, api, tmp_path):
     api.create_all([gpu_node(f"node-{i}") for i in range(4)])
     pods = [gpu_pod(f"pod-{i}") for i in range(4)]
     with (
-        podium(plane, tmp_path, policy="best-fit") as process,
+        podium(plane, tmp_path, policy="best-fit", ties="order") as process,
         plane.scheduler(configuration(process.url, nodeCacheCapable=False)),
     ):
         api.create_all(pods)
@@ -388,7 +390,7 @@ def test_pods_are_scheduled_while_the_extender_is_dead_and_scored_once_it_is_bac
     plane, api, tmp_path
 ):
     api.create_all([gpu_node(f"node-{i}") for i in range(4)])
-    with podium(plane, tmp_path, policy="best-fit") as process:
+    with podium(plane, tmp_path, policy="best-fit", ties="order") as process:
         url = process.url
         with plane.scheduler(configuration(url)):
             first = [gpu_pod(f"pod-{i}") for i in range(3)]
@@ -399,7 +401,7 @@ def test_pods_are_scheduled_while_the_extender_is_dead_and_scored_once_it_is_bac
             api.create_all(second)
             wait_until_decided(api, second)
             port = str(urlsplit(url).port)
-            with podium(plane, tmp_path, "--port", port, policy="best-fit") as again:
+            with podium(plane, tmp_path, "--port", port, policy="best-fit", ties="order") as again:
                 third = [gpu_pod(f"back-{i}") for i in range(2)]
                 api.create_all(third)
                 wait_until_decided(api, third)

@@ -55,7 +55,7 @@ def cluster(api):
 
 def test_a_hang_costs_no_more_than_the_timeout_and_ends_by_itself(plane, cluster, tmp_path):
     """The process is stopped: its sockets stay open, and nothing is answered."""
-    with podium(plane, tmp_path, policy="best-fit") as process:
+    with podium(plane, tmp_path, policy="best-fit", ties="order") as process:
         url = configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")
         with plane.scheduler(url):
             assert follows_the_policy(cluster, process)
@@ -69,7 +69,7 @@ def test_a_hang_costs_no_more_than_the_timeout_and_ends_by_itself(plane, cluster
 
 
 def test_a_crash_costs_nothing_and_a_new_process_takes_over(plane, cluster, tmp_path):
-    with podium(plane, tmp_path, policy="best-fit") as process:
+    with podium(plane, tmp_path, policy="best-fit", ties="order") as process:
         port = str(urlsplit(process.url).port)
         with plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")):
             assert follows_the_policy(cluster, process)
@@ -77,7 +77,7 @@ def test_a_crash_costs_nothing_and_a_new_process_takes_over(plane, cluster, tmp_
             found, took_s = scheduled(cluster)
             assert took_s < BUSY_S
             assert len(set(found.values())) > 3  # kube-scheduler spreads
-            with podium(plane, tmp_path, "--port", port, policy="best-fit") as again:
+            with podium(plane, tmp_path, "--port", port, policy="best-fit", ties="order") as again:
                 wait_until(lambda: again.get("/readyz").status == 200)
                 assert follows_the_policy(cluster, again)
 
@@ -86,7 +86,7 @@ def test_a_crash_costs_nothing_and_a_new_process_takes_over(plane, cluster, tmp_
 def test_slow_answers_count_if_they_come_in_time(plane, cluster, tmp_path, is_in_time):
     delay_s = TIMEOUT_S / 4 if is_in_time else TIMEOUT_S * 2
     with (
-        podium(plane, tmp_path, policy="best-fit") as process,
+        podium(plane, tmp_path, policy="best-fit", ties="order") as process,
         delayed(urlsplit(process.url).port, delay_s) as slow,
         plane.scheduler(configuration(slow, httpTimeout=f"{TIMEOUT_S}s")),
     ):
@@ -101,7 +101,9 @@ def test_slow_answers_count_if_they_come_in_time(plane, cluster, tmp_path, is_in
 def test_credentials_that_are_bad_for_a_while_end_nothing(plane, cluster, tmp_path, fault):
     with account(plane, tmp_path) as watcher, tcp_proxy(plane.access.port) as proxy:
         kubeconfig = watcher.kubeconfig(proxy.port, is_plugin=fault == "plugin")
-        with podium(plane, tmp_path, policy="best-fit", kubeconfig=kubeconfig) as process:
+        with podium(
+            plane, tmp_path, policy="best-fit", ties="order", kubeconfig=kubeconfig
+        ) as process:
             wait_until(lambda: process.get("/readyz").status == 200)
             trouble = FAULTS[fault](watcher)
             trouble.begin()
@@ -159,7 +161,7 @@ def large_pod(name):
 
 def test_a_policy_that_never_ends_for_one_pod_delays_no_other(plane, cluster, tmp_path):
     policy = policy_file(tmp_path, ENDLESS)
-    with podium(plane, tmp_path, policy=policy) as process:
+    with podium(plane, tmp_path, policy=policy, ties="order") as process:
         with plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")):
             assert follows_the_policy(cluster, process)
             bad = large_pod("endless")
@@ -175,7 +177,7 @@ def test_a_policy_that_never_ends_for_one_pod_delays_no_other(plane, cluster, tm
 def test_a_slow_policy_is_neutral_until_it_is_in_time(plane, cluster, tmp_path):
     """It is tried again half a minute after it was late for the third time."""
     with (
-        podium(plane, tmp_path, policy=policy_file(tmp_path, SLOW)) as process,
+        podium(plane, tmp_path, policy=policy_file(tmp_path, SLOW), ties="order") as process,
         plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")),
     ):
         assert follows_the_policy(cluster, process)
