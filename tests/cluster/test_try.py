@@ -66,7 +66,7 @@ def wait_until_gone(folder):
 def test_podium_binds_what_kube_scheduler_leaves_and_the_simulator_foresees_it(tmp_path, temporary):
     output, words = done(tmp_path, "--json")
     found = json.loads(output)
-    assert (found["nodes"], found["gpus"], found["policy"]) == (20, 102, "fed-gpu")
+    assert (found["nodes"], found["gpus"], found["policy"]) == (20, 102, "keep-room")
     stock, packing, podium = found["stock"], found["packing"], found["podium"]
     assert stock["submitted"] == packing["submitted"] == podium["submitted"] == found["pods"]
     assert 0 < stock["bound"] <= podium["bound"] <= found["pods"]
@@ -99,7 +99,7 @@ def test_whole_gpus_need_no_filter_and_a_policy_may_be_a_file(tmp_path, temporar
     rows = {line[:15].strip(): line.split()[-7:] for line in output.splitlines()[1:7]}
     assert rows["pods bound"] == ["5", "3", "3", "5", "5", "5", "5"]
     assert rows["- 4 GPUs"] == ["2", "0", "0", "2", "2", "2", "2"]
-    assert "With pack: 8 more GPUs allocated and 2 more pods bound" in output
+    assert "pack changed nothing: as many GPUs and pods as with the packing profile" in output
     assert not list(temporary.iterdir())
 
 
@@ -113,7 +113,7 @@ def test_a_policy_that_fails_is_refused_before_anything_is_started(tmp_path, tem
     assert not list(temporary.iterdir())
 
 
-@pytest.mark.parametrize("cue", ["starting etcd", "places pods"])
+@pytest.mark.parametrize("cue", ["starting etcd", "pods are placed"])
 def test_ctrl_c_ends_everything(tmp_path, temporary, cue):
     code, words = pressed_ctrl_c(
         ["kube", "try", "--nodes", "60"], tmp_path, cue=cue, after_s=0.3, deadline_s=START_S
