@@ -31,6 +31,12 @@ def sized(name, gpus, cpu, duration=""):
     return made
 
 
+def of_one_cpu(made):
+    for part in ("capacity", "allocatable"):
+        made["status"][part].update(cpu="1", memory="1Gi")
+    return made
+
+
 def figures(process):
     """Reads all figures of the cluster, by name, scheduler and other labels."""
     text = process.get("/metrics").body.decode()
@@ -104,6 +110,7 @@ def agree(process, api, made):
 
 def test_figures_are_what_the_objects_add_up_to(plane, api, tmp_path):
     nodes = [gpu_node(f"node-{number}", (2, 4, 8)[number % 3]) for number in range(6)]
+    nodes.append(of_one_cpu(gpu_node("starved", 2)))  # one of its GPUs stays free, whatever comes
     ending = [sized(f"ending-{i}", 1 + i % 2, 1 + i % 2, "3s") for i in range(6)]
     lasting = [sized(f"lasting-{i}", (1, 2, 4)[i % 3], (1, 2, 7)[i % 3]) for i in range(12)]
     large = [sized(f"large-{i}", 8, 8) for i in range(4)]
