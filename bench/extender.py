@@ -1,6 +1,6 @@
 """Measures how long the extender takes to answer prioritize, in the process and over a socket.
 
-    python bench/extender.py [--nodes 1500] [--calls 2000] [--policy fgd] [--json]
+    python bench/extender.py [--nodes 1500] [--calls 2000] [--policy keep-room] [--json]
 
 The cluster has 8 GPUs a node and runs pods of the OpenB trace until half of its GPUs are taken.
 Each call brings another pod of the trace and the names of all nodes in another order, as
@@ -80,6 +80,8 @@ def bound(pod: dict[str, Any], name: str) -> dict[str, Any]:
 class Filled:
     """Is a state that half of its GPUs are taken of, and that nobody keeps current."""
 
+    failure = None
+
     def age_s(self) -> float:
         """Returns that it is current."""
         return 0.0
@@ -131,7 +133,8 @@ def bodies(nodes: int, calls: int) -> list[tuple[dict[str, Any], bytes]]:
 
 def made_component(nodes: int, calls: int, policy: str) -> Extender:
     """Makes the component on a filled cluster."""
-    settings = load_settings({"extender.policy": policy, "serve.port": 0}, environ={})
+    chosen = {"extender.policy": policy, "extender.decisive_points": 1, "serve.port": 0}
+    settings = load_settings(chosen, environ={})
     return Extender(settings, Log(io.StringIO()).logger, Cluster(nodes, calls))
 
 
@@ -147,9 +150,9 @@ def in_process(
             started = clock()
             answer = component.verbs.prioritize(body)
             latencies.append((clock() - started) * 1000)
-            best = max(json.loads(answer), key=lambda each: each["Score"], default=None)
-            if best and best["Score"]:
-                component.state.apply("Pod", "MODIFIED", bound(pod, best["Host"]))
+            given = {each["Host"]: each["Score"] for each in json.loads(answer)}
+            best = max(component.state.names, key=lambda name: given.get(name, 0))
+            component.state.apply("Pod", "MODIFIED", bound(pod, best))
             await asyncio.sleep(0)
         await component.stop()
 
@@ -245,7 +248,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1500)
     parser.add_argument("--calls", type=int, default=2000)
-    parser.add_argument("--policy", default="fgd")
+    parser.add_argument("--policy", default="keep-room")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     size = (given.nodes, given.calls, given.policy)

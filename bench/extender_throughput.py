@@ -4,11 +4,11 @@
         [--rounds 10] [--policy keep-room] [--qps 200] [--json]
 
 The nodes have 8 GPUs. kube-scheduler has the profile that the chart installs, in both kinds of
-rounds, without batching, which any extender would switch off. Rounds with and without the extender take turns in
-one run. In each, the pods are there before kube-scheduler starts; the rate is that between the
-first and the last tenth of them, as kube-scheduler itself counts. While Podium is not asked, it
-stands still. kube-scheduler may send as many requests as it can; --qps limits them, with a burst of
-twice as many: 200 is the chart's default, 50 kube-scheduler's own.
+rounds, without batching, which any extender would switch off. Rounds with and without the extender
+take turns in one run. In each, the pods are there before kube-scheduler starts; the rate is that
+between the first and the last tenth of them, as kube-scheduler itself counts. While Podium is not
+asked, it stands still. kube-scheduler may send as many requests as it can; --qps limits them, with
+a burst of twice as many: 200 is the chart's default, 50 kube-scheduler's own.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from support.control_plane import ControlPlane, ProgramsMissingError, control_plane, find_programs
 from podium.kube.manifests import scheduler_configuration
+from support.control_plane import ControlPlane, ProgramsMissingError, control_plane, find_programs
 from support.extended import as_installed, figure, podium, wait_until
 from support.kubelike import gpu_node, gpu_pod
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.binary import PODIUM, clean_environment
-from support.extender import args
+from support.extender import args, points
 from support.fake_api import fake_api, kubeconfig, listed
 from support.kubelike import gpu_node, gpu_pod, live
 from support.service import served
@@ -71,7 +71,7 @@ def extender(folder, *pods):
 def prioritize(process, name, gpus):
     sent = args(live(gpu_pod(name, gpus), name), "ab").decode()
     reply = process.ask("POST", "/extender/prioritize", sent)
-    return dict.fromkeys("ab", 0) | {each["Host"]: each["Score"] for each in reply.json}
+    return points(reply.body, "ab")
 
 
 def figures(process):

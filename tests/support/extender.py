@@ -9,6 +9,7 @@ from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Prioritizer
+from podium.service.extender.scale import MOST
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.verbs import Memory, Verbs
 from podium.service.extender.window import LiveWindow
@@ -31,9 +32,14 @@ def args(pod, names, **more):
     return json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(names), **more}).encode()
 
 
-def points(answer):
-    """Reads the answer of prioritize."""
-    return {each["Host"]: each["Score"] for each in json.loads(answer)}
+def points(answer, names):
+    """Reads the points of nodes from the answer of prioritize, which names some of them.
+
+    Where it names those that lack points, the others are the best.
+    """
+    found = dict.fromkeys(names, 0) | {each["Host"]: each["Score"] for each in json.loads(answer)}
+    best = MOST if min(found.values(), default=0) < 0 else 0
+    return {name: best + given for name, given in found.items()}
 
 
 class Asked:
@@ -78,9 +84,9 @@ class Asked:
         return made
 
     def prioritize(self, pod, names=None):
-        """Gives the points of nodes; those that the answer does not name have none."""
+        """Gives the points of nodes."""
         asked = self.names if names is None else names
-        return dict.fromkeys(asked, 0) | points(self.verbs.prioritize(args(pod, asked)))
+        return points(self.verbs.prioritize(args(pod, asked)), asked)
 
     def best(self, pod, names=None):
         """Gives the node with the most points, which no other may have."""

@@ -87,7 +87,7 @@ class Served(Service):
     def prioritize(self, pod, names="abc"):
         reply = self.ask("POST", "/extender/prioritize", args(pod, names), JSON)
         assert reply.status == 200
-        return dict.fromkeys(names, 0) | points(reply.body)
+        return points(reply.body, names)
 
 
 @contextlib.contextmanager

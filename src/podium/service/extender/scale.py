@@ -43,15 +43,20 @@ def _places(scores: Scores, ties: Ties) -> Points:
     return place
 
 
-def named(points: Points, behind: int) -> npt.NDArray[np.int64]:
-    """Finds the nodes that an answer must name; who is not named has 0 points.
+def answered(points: Points, behind: int) -> tuple[npt.NDArray[np.int64], Points]:
+    """Finds the fewest nodes that an answer must name, and what it gives them.
+
+    Who is not named has 0. Only differences count: the nodes that can win are named with their
+    points, or, where they are more, those behind the best with what they lack.
 
     Args:
         points: of all nodes.
         behind: points behind the best from which on no node can win.
     """
     best = int(points.max(initial=0))
-    if int(points.min(initial=best)) == best:
-        return np.zeros(0, np.int64)  # all alike
     # A node that is left out falls to 0: no best node may be so low that this brings it closer.
-    return np.flatnonzero(points > (best - behind if best > behind else 0))
+    least = best - behind if best > behind else 0
+    winners, losers = np.flatnonzero(points > least), np.flatnonzero(points < best)
+    if len(winners) <= len(losers):
+        return winners, points[winners]
+    return losers, np.maximum(points[losers], least) - best

@@ -21,7 +21,7 @@ from podium.service.extender.gangs import GangDomain
 from podium.service.extender.history import REFUSED, Entry, History
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.prioritizer import Decision, Neutral, Prioritizer, scores_of
-from podium.service.extender.scale import named
+from podium.service.extender.scale import answered
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import SHORTAGES, shortages
 from podium.service.extender.window import LiveWindow
@@ -174,15 +174,16 @@ class Verbs:
         return decision
 
     def _priorities(self, decision: Decision) -> bytes:
-        """Writes the points of the nodes that can win: the others have none."""
+        """Writes the points of as few nodes as tell the best from the others."""
         assert self.prioritizer is not None
-        kept = named(decision.points, self.prioritizer.decisive_points(decision))
+        behind = self.prioritizer.decisive_points(decision)
+        kept, points = answered(decision.points, behind)
         at = decision.at[kept]
         if (at < 0).any():
             hosts = map(wire.host, map(decision.node_names.__getitem__, kept.tolist()))
         else:
             hosts = map(self.prioritizer.names.hosts.__getitem__, at.tolist())
-        return wire.priorities(hosts, decision.points[kept].tolist())
+        return wire.priorities(hosts, points.tolist())
 
     def _fall_open(self, verb: str, neutral: Neutral, whose: str = "no pod") -> None:
         self._metrics.neutral(verb, neutral.reason)

@@ -155,7 +155,7 @@ def read_binding(body: bytes) -> BindingArgs:
 
 
 # Beyond the documented 0 to 10; kube-scheduler neither checks nor clamps scores of extenders.
-_SCORES = [b"%d}" % score for score in range(MOST + 1)]
+_SCORES = [b"%d}" % score for score in (*range(MOST + 1), *range(-MOST, 0))]
 
 
 def host(name: str) -> bytes:

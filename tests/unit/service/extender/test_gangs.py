@@ -1,10 +1,12 @@
+import json
+
 import numpy as np
 import pytest
 
 from podium.model.cluster import Cluster, NodeSpec
 from podium.model.records import ANY_MODEL, POD
 from podium.service.extender.gangs import Target, choose_target, room_for
-from support.extender import Asked
+from support.extender import Asked, args
 from support.kubelike import gpu_node, gpu_pod, group
 
 NONE = np.zeros(0, np.int64)
@@ -121,8 +123,8 @@ def test_points_are_700_for_the_target_and_300_for_the_policy():
 def test_a_full_target_is_left_for_elsewhere():
     asked = Asked(racks(2), policy="first-fit")
     members = gang(asked, 2)
-    found = asked.prioritize(members[0], ["r1-0", "r1-1"])
-    assert found == {"r1-0": 300, "r1-1": 299}
+    body = args(members[0], ["r1-0", "r1-1"])
+    assert json.loads(asked.verbs.prioritize(body)) == [{"Host": "r1-1", "Score": -1}]
 
 
 def test_gangs_may_be_left_to_the_policy():

@@ -45,31 +45,34 @@ def test_nothing_is_assumed_where_kube_scheduler_draws():
     assert asked.verbs.prioritizer.assumed.get("v").node == "b"
 
 
-def test_all_nodes_are_named_where_somebody_has_wishes():
-    asked = Asked([*NODES, gpu_node("d", 8)], ties="equal", decisive_points=1)
+BEST = dict.fromkeys("abc", 1000)
+
+
+def test_every_point_counts_where_somebody_has_preferences():
+    asked = Asked([*NODES, gpu_node("d", 8), gpu_node("far", 16)], ties="equal", decisive_points=1)
     pod = asked.wait(gpu_pod("p"), "u")
-    assert asked.prioritize(pod) == {"a": 1000, "b": 1000, "c": 1000, "d": 0}
+    assert asked.prioritize(pod) == {**BEST, "d": 999, "far": 999}
     soft = gpu_node("e", 8)
     soft["spec"] = {"taints": [{"key": "spot", "effect": "PreferNoSchedule"}]}
     asked.state.apply("Node", "ADDED", soft)
-    assert asked.prioritize(pod) == {"a": 1000, "b": 1000, "c": 1000, "d": 999, "e": 999}
+    assert asked.prioritize(pod) == {**BEST, "d": 999, "e": 999, "far": 998}
     asked.state.apply("Node", "DELETED", soft)
-    assert asked.prioritize(pod)["d"] == 0
+    assert asked.prioritize(pod)["far"] == 999
     wishing = gpu_pod("w")
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
     wishing["spec"]["affinity"] = {
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
     }
-    assert asked.prioritize(live(wishing, "w"))["d"] == 999
-    assert asked.prioritize(asked.wait(wishing, "w"))["d"] == 999
+    assert asked.prioritize(live(wishing, "w"))["far"] == 998
+    assert asked.prioritize(asked.wait(wishing, "w"))["far"] == 998
     assert asked.verbs.prioritizer.assumed.get("w") is None
     # What another pod prefers of nodes says nothing about this one.
-    assert asked.prioritize(pod)["d"] == 0
+    assert asked.prioritize(pod)["far"] == 999
 
 
-@pytest.mark.parametrize(("app", "points"), [("p", 999), ("other", 0)])
+@pytest.mark.parametrize(("app", "points"), [("p", 998), ("other", 999)])
 def test_who_would_rather_be_near_a_pod_wishes_for_it_as_well(app, points):
-    asked = Asked([*NODES, gpu_node("d", 8)], ties="equal", decisive_points=1)
+    asked = Asked([*NODES, gpu_node("d", 8), gpu_node("far", 16)], ties="equal", decisive_points=1)
     made = gpu_pod("p")
     made["metadata"]["labels"] = {"app": "p"}
     liking = gpu_pod("old")
@@ -84,9 +87,9 @@ def test_who_would_rather_be_near_a_pod_wishes_for_it_as_well(app, points):
     old = live(liking, "o", "d")
     asked.state.apply("Pod", "ADDED", old)
     pod = asked.wait(made, "u")
-    assert asked.prioritize(pod)["d"] == points
+    assert asked.prioritize(pod)["far"] == points
     asked.state.apply("Pod", "DELETED", old)
-    assert asked.prioritize(pod)["d"] == 0
+    assert asked.prioritize(pod)["far"] == 999
 
 
 def test_only_nodes_that_were_asked_about_are_answered_in_their_order():

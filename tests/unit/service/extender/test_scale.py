@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.service.extender.scale import named, scaled
+from podium.service.extender.scale import answered, scaled
 
 HOLD = -np.inf
 SCORES = st.lists(
@@ -69,30 +69,43 @@ def test_who_is_left_out_could_not_have_won(seed, ties, weight):
     """kube-scheduler adds ten times points and weight to what its own plugins give."""
     rng = np.random.default_rng(seed)
     nodes = int(rng.integers(1, 2000))
-    scores = np.round(rng.random(nodes) * rng.choice([3, 40, 1e6]))
+    scores = np.round(rng.random(nodes) * rng.choice([1, 3, 40, 1e6]))
     scores[rng.random(nodes) < rng.random()] = -np.inf
     points = scaled(scores, ties)
     most = int(rng.choice([200, 1200]))  # that other plugins give together
-    answered = np.zeros_like(points)
-    kept = named(points, most // (10 * weight) + 1)
-    answered[kept] = points[kept]
+    sent = np.zeros_like(points)
+    kept, given = answered(points, most // (10 * weight) + 1)
+    sent[kept] = given
     plugins = rng.choice([rng.integers(0, most + 1, nodes), most * rng.integers(0, 2, nodes)])
-    whole, cut = (10 * weight * each + plugins for each in (points, answered))
+    whole, cut = (10 * weight * each + plugins for each in (points, sent))
     assert np.flatnonzero(whole == whole.max()).tolist() == (
         np.flatnonzero(cut == cut.max()).tolist()
     )
+    assert len(kept) <= nodes // 2 or ties == "order" or weight < 200
 
 
-def test_only_the_best_are_named_where_nothing_else_can_win():
+def of(points, behind):
+    kept, given = answered(points, behind)
+    return dict(zip(kept.tolist(), given.tolist(), strict=True))
+
+
+def test_few_winners_are_named_with_their_points():
     points = scaled(np.array([10.0] * 100 + [9.0] * 100 + [8.0] * 200))
-    assert named(points, 1).tolist() == list(range(100))
-    assert len(named(points, 128)) == 400
+    assert of(points, 1) == dict.fromkeys(range(100), 1000)
+
+
+def test_few_losers_are_named_with_what_they_lack():
+    points = scaled(np.array([10.0] * 100 + [9.0] * 3 + [HOLD] * 2))
+    assert of(points, 1) == dict.fromkeys(range(100, 105), -1)
+    assert of(points, 128) == {100: -1, 101: -1, 102: -1, 103: -128, 104: -128}
+    assert of(points, 1000) == {100: -1, 101: -1, 102: -1, 103: -1000, 104: -1000}
 
 
 def test_nobody_is_named_where_all_are_alike():
-    assert named(np.full(50, 1000), 128).tolist() == []
-    assert named(np.zeros(0, np.int64), 128).tolist() == []
+    assert of(np.full(50, 1000), 128) == {}
+    assert of(np.zeros(0, np.int64), 128) == {}
 
 
-def test_all_with_points_are_named_where_wishes_count():
-    assert named(scaled(np.array([3.0, HOLD, 1.0])), 1000).tolist() == [0, 2]
+def test_all_but_the_best_count_where_preferences_do():
+    assert of(scaled(np.array([3.0, HOLD, 1.0])), 1000) == {0: 1000, 2: 999}
+    assert of(scaled(np.array([3.0, 3.0, HOLD, 1.0])), 1000) == {2: -1000, 3: -1}

@@ -43,7 +43,7 @@ def test_whole_nodes_are_answered_as_names_are():
     asked = Asked(NODES)
     pod = asked.wait(gpu_pod("p"), "u")
     body = json.dumps({"Pod": pod, "Nodes": {"items": NODES}, "NodeNames": None}).encode()
-    assert points(asked.verbs.prioritize(body)) == asked.prioritize(pod)
+    assert points(asked.verbs.prioritize(body), "abc") == asked.prioritize(pod)
 
 
 def test_a_pod_that_cannot_be_modelled_prefers_no_node_and_is_named_once():
