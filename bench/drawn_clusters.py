@@ -35,6 +35,7 @@ POLICIES = (Extender().policy, "usable-gpu", "fed-gpu", "fgd", "best-fit", "mlp"
 MODELS = ("A100", "H100", "L4", "T4")
 SIGMA_95 = 1.96
 LONGEST_S = 4000.0
+LARGE_GPUS = 4
 COPIES = 4
 """Times that the pods of one filling come where pods also end."""
 
@@ -54,6 +55,7 @@ class Family:
     pod_gpus: tuple[int, ...] = (1, 1, 1, 2, 4, 8)
     pod_cpus: tuple[int, ...] = (1, 2, 4, 6, 8, 10, 12, 16)  # for each GPU
     has_ends: bool = False
+    is_large_last: bool = False  # pods of 4 GPUs and more come once nobody expects them
 
 
 FAMILIES = (
@@ -64,6 +66,7 @@ FAMILIES = (
     Family("large", 0.15, 0.05, node_gpus=(4, 8, 8), pod_gpus=(1, 2, 4, 4, 8, 8)),
     Family("inference", cpu_only=0.2, parts=0.6),
     Family("churn", cpu_only=0.2, parts=0.2, has_ends=True),
+    Family("late", 0.2, 0.05, node_gpus=(4, 8, 8), pod_gpus=(1, 1, 2, 4, 8, 8), is_large_last=True),
 )
 NAMES = [family.name for family in FAMILIES]
 
@@ -123,6 +126,8 @@ def draw(family: Family, seed: int) -> tuple[Cluster, Workload]:
         shape = shapes[int(rng.choice(len(shapes), p=shares))]
         pods.append(replace(shape, name=f"pod-{len(pods)}"))
         wanted -= shape.gpu_count * shape.gpu_milli
+    if family.is_large_last:
+        pods.sort(key=lambda pod: pod.gpu_count >= LARGE_GPUS)
     return cluster, Workload.of(with_ends(pods, cluster, rng) if family.has_ends else pods)
 
 

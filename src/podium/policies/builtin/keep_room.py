@@ -2,8 +2,9 @@
 
 For every usual shape of GPU pod, a node has so many places: as many such pods as its CPU, memory
 and GPUs could still take. A pod costs the places that it takes from each shape, weighted by the
-shape's share of the GPU demand. Nodes that cost about as much are alike, and kube-scheduler's own
-packing decides among them.
+shape's share of the GPU demand. Taking the first GPU of a node that has several costs a place more:
+pods may come that are larger than any seen so far. Nodes that cost about as much are alike, and
+kube-scheduler's own packing decides among them.
 """
 
 import numpy as np
@@ -16,6 +17,8 @@ MAX_SHAPES = 32
 # Costs within a fiftieth of a place are alike.
 STEPS = 50
 WHOLE = 1000
+# Places that the first GPU of a node costs: what packing saves when large pods come last.
+FIRST_GPU = 1.0
 
 
 def prepare(shapes):
@@ -54,13 +57,21 @@ def places(table, row, found_parts, cpu_milli, memory_mib):
     return found
 
 
+def is_untouched(node):
+    """Tells whether all GPUs of a node are free, and they are several."""
+    used = 0
+    for slot in range(node.gpu_count):
+        used += WHOLE - node.gpu_milli_left[slot]
+    return node.gpu_count > 1 and used == 0
+
+
 def score(pod, node, gpu, table):
     """Adds up the places that the pod takes from other pods, in whole steps."""
     models = LOW_MODELS if node.gpu_model < HALF else HIGH_MODELS
     model = 1 << (node.gpu_model % HALF)
     gpu_milli, gpu_count = (pod.gpu_milli, 0) if gpu >= 0 else (0, pod.gpu_count)
     cpu_milli, memory_mib = node.cpu_milli_left, node.memory_mib_left
-    cost = 0.0
+    cost = FIRST_GPU if pod.gpu_count > 0 and is_untouched(node) else 0.0
     for row in range(len(table) if node.gpu_count > 0 else 0):
         if int(table[row, models]) & model:
             need = int(table[row, GPU_MILLI])

@@ -271,7 +271,10 @@ class Prioritizer:
         known = self.state.pod(args.pod.uid)
         if known is not None:
             return self.state.request_of(known)
-        return self.state.request(_read_object(args.raw_pod))
+        try:
+            return self.state.request(_read_object(args.raw_pod))
+        except msgspec.DecodeError as error:  # an integer of 5,000 digits, for instance
+            return Unreadable(f"{args.pod.namespace}/{args.pod.name}", str(error))
 
     def _indices(self, names: list[str]) -> npt.NDArray[np.int64]:
         found = map(self.state.index.get, names, repeat(-1))

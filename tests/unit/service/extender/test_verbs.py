@@ -7,7 +7,7 @@ import pytest
 
 from podium.policies import HOLD
 from podium.policies.policy import from_function
-from podium.service.extender.wire import BindingArgs
+from podium.service.extender.wire import NEUTRAL, BindingArgs
 from support.extender import Asked, args, points
 from support.kubelike import gpu_node, gpu_pod, live
 
@@ -426,3 +426,11 @@ def test_where_podium_binds_the_filter_keeps_gpu_pods_off_nodes_that_it_cannot_m
     kept, refused = binding.filter(binding.wait(gpu_pod("p"), "u"), names)
     assert (kept, list(refused)) == (["a"], ["large"])
     assert binding.filter(binding.wait(gpu_pod("q", 0), "v"), names) == (names, {})
+
+
+def test_a_number_that_cannot_be_read_is_no_fault_of_ours():
+    asked = Asked(NODES)
+    body = args(live(gpu_pod("p"), "u"), "abc").replace(b'"1Gi"', b"1" * 5000)
+    assert asked.verbs.prioritize(body) == NEUTRAL
+    (line,) = asked.logged()
+    assert line["reason"] == "unmodelled"
