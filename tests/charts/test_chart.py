@@ -133,12 +133,13 @@ def test_kube_scheduler_has_the_version_of_the_cluster_as_it_is_published(versio
 def test_one_point_of_a_preference_outvotes_podium_and_one_rank_outvotes_packing(weight, tmp_path):
     made = rendered({"extender": {"weight": weight}}, tmp_path)
     (profile,) = scheduler_configuration(made)["profiles"]
-    wishes = {each["name"]: each["weight"] for each in profile["plugins"]["multiPoint"]["enabled"]}
+    enabled = profile["plugins"]["multiPoint"]["enabled"]
+    preferences = {each["name"]: each["weight"] for each in enabled}
     packing = 2 * 100  # NodeResourcesFit and ImageLocality, of weight 1
-    assert min(wishes.values()) > 10 * weight * 1000 + packing
-    assert max(wishes.values()) < 2**31
-    unit = wishes["NodeAffinity"] // 2
-    assert wishes == {
+    assert min(preferences.values()) > 10 * weight * 1000 + packing
+    assert max(preferences.values()) < 2**31
+    unit = preferences["NodeAffinity"] // 2
+    assert preferences == {
         "TaintToleration": 3 * unit, "NodeAffinity": 2 * unit, "PodTopologySpread": 2 * unit,
         "InterPodAffinity": 2 * unit, "DynamicResources": 2 * unit,
     }  # fmt: skip

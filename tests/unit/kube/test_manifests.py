@@ -12,7 +12,15 @@ from podium.kube.manifests import LARGEST_BYTES, Installation, manifests, object
 from podium.kube.policy_files import PackedPolicy, packed_text, packed_weights
 from podium.policies import load
 from podium.policies.validation import Validation
-from support.helm import CHART, POLICY, ROOT, helm_program, of_kind, rendered, scheduler_configuration
+from support.helm import (
+    CHART,
+    POLICY,
+    ROOT,
+    helm_program,
+    of_kind,
+    rendered,
+    scheduler_configuration,
+)
 
 FROM_HELM = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 

@@ -45,7 +45,7 @@ def test_nothing_is_assumed_where_kube_scheduler_draws():
     assert asked.verbs.prioritizer.assumed.get("v").node == "b"
 
 
-def test_all_nodes_are_named_where_somebody_has_wishes():
+def test_all_nodes_are_named_where_somebody_has_preferences():
     asked = Asked([*NODES, gpu_node("d", 8)], ties="equal", decisive_points=1)
     pod = asked.wait(gpu_pod("p"), "u")
     assert asked.prioritize(pod) == {"a": 1000, "b": 1000, "c": 1000, "d": 0}
@@ -55,20 +55,20 @@ def test_all_nodes_are_named_where_somebody_has_wishes():
     assert asked.prioritize(pod) == {"a": 1000, "b": 1000, "c": 1000, "d": 999, "e": 999}
     asked.state.apply("Node", "DELETED", soft)
     assert asked.prioritize(pod)["d"] == 0
-    wishing = gpu_pod("w")
+    choosy = gpu_pod("w")
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
-    wishing["spec"]["affinity"] = {
+    choosy["spec"]["affinity"] = {
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
     }
-    assert asked.prioritize(live(wishing, "w"))["d"] == 999
-    assert asked.prioritize(asked.wait(wishing, "w"))["d"] == 999
+    assert asked.prioritize(live(choosy, "w"))["d"] == 999
+    assert asked.prioritize(asked.wait(choosy, "w"))["d"] == 999
     assert asked.verbs.prioritizer.assumed.get("w") is None
     # What another pod prefers of nodes says nothing about this one.
     assert asked.prioritize(pod)["d"] == 0
 
 
 @pytest.mark.parametrize(("app", "points"), [("p", 999), ("other", 0)])
-def test_who_would_rather_be_near_a_pod_wishes_for_it_as_well(app, points):
+def test_who_would_rather_be_near_a_pod_prefers_it_as_well(app, points):
     asked = Asked([*NODES, gpu_node("d", 8)], ties="equal", decisive_points=1)
     made = gpu_pod("p")
     made["metadata"]["labels"] = {"app": "p"}

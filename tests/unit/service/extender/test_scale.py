@@ -94,5 +94,5 @@ def test_nobody_is_named_where_all_are_alike():
     assert named(np.zeros(0, np.int64), 128).tolist() == []
 
 
-def test_all_with_points_are_named_where_wishes_count():
+def test_all_with_points_are_named_where_preferences_count():
     assert named(scaled(np.array([3.0, HOLD, 1.0])), 1000).tolist() == [0, 2]
