@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -29,13 +30,14 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from bad_answers import BAD_ANSWERS, front
 
-from podium.kube.local.daemon import running
+from podium.kube.local.daemon import free_ports, running
 from podium.kube.manifests import scheduler_configuration
 from support.account import FAULTS as CREDENTIALS
 from support.account import account
 from support.control_plane import ControlPlane, ProgramsMissingError, control_plane, find_programs
-from support.extended import figure, podium, wait_until
+from support.extended import figure, wait_until
 from support.kubelike import gpu_node, gpu_pod
+from support.service import served
 from support.tcp_proxy import tcp_proxy
 
 INSTALLED = {"policy": "keep-room", "twin": True, "decisive_points": 1}
@@ -98,7 +100,8 @@ class Stage:
     @contextmanager
     def podium(self, *flags: str, **settings: object) -> Iterator[Any]:
         """Runs Podium as it is installed."""
-        with podium(self.plane, self.folder, *flags, **{**INSTALLED, **settings}) as process:
+        given = {**INSTALLED, "kubeconfig": self.plane.kubeconfig, **settings}
+        with served(self.folder, *flags, **environment(given)) as process:
             yield process
 
     @contextmanager
@@ -156,6 +159,12 @@ class Stage:
         self.plane.api.forget_connections()
         yield
         self.plane.start_api_server()
+
+
+def environment(settings: dict[str, object]) -> dict[str, str]:
+    """Writes the settings of the extender as a process reads them."""
+    named = {f"PODIUM_EXTENDER_{name.upper()}": str(value) for name, value in settings.items()}
+    return {"PODIUM_SERVE_COMPONENTS": "extender", **named}
 
 
 def scored(process: Any) -> float:
@@ -250,40 +259,52 @@ def kill_etcd(stage: Stage) -> Outcome:
 def compact(stage: Stage) -> Outcome:
     """Cuts Podium off; meanwhile nodes change, etcd forgets, and kube-apiserver begins anew."""
     api = stage.plane.api
-    with account(stage.plane, stage.folder) as reader, tcp_proxy(stage.plane.access.port) as proxy:
-        with stage.both(kubeconfig=reader.kubeconfig(proxy.port)) as process:
-            proxy.is_open = False
-            proxy.cut()
-            api.create(gpu_node("late"))
-            stage.plane.compact()
-            with stage.api_server_away():
-                pass
-            waits = stage.burst()
-            proxy.is_open = True
-            since_s = time.monotonic()
-            wait_until(lambda: figure(process, "podium_extender_nodes") == NODES + 1)
-            recovery_s = stage.recovery_s(process, since_s)
+    with (
+        account(stage.plane, stage.folder) as reader,
+        tcp_proxy(stage.plane.access.port) as proxy,
+        stage.both(kubeconfig=reader.kubeconfig(proxy.port)) as process,
+    ):
+        proxy.is_open = False
+        proxy.cut()
+        api.create(gpu_node("late"))
+        stage.plane.compact()
+        with stage.api_server_away():
+            pass
+        waits = stage.burst()
+        proxy.is_open = True
+        since_s = time.monotonic()
+        wait_until(lambda: figure(process, "podium_extender_nodes") == NODES + 1)
+        recovery_s = stage.recovery_s(process, since_s)
     api.delete(gpu_node("late"))
     return Outcome(waits, recovery_s)
 
 
 def start_too_early(stage: Stage) -> Outcome:
     """Starts Podium while there is no kube-apiserver."""
+    (port,) = free_ports(1)
     with ExitStack() as stack:
         started: list[Any] = []
 
         def start() -> None:
-            started.append(stack.enter_context(stage.podium()))
+            started.append(stack.enter_context(stage.podium("--port", str(port))))
 
         with stage.api_server_away():
             thread = threading.Thread(target=start)
             thread.start()
-            time.sleep(2 * AWAY_S)
+            wait_until(lambda: is_listening(port))
+            time.sleep(AWAY_S)
         since_s = time.monotonic()
         thread.join()
         ready_s = time.monotonic() - since_s
         with stage.scheduler(started[0].url):
             return Outcome(stage.burst(), ready_s)
+
+
+def is_listening(port: int) -> bool:
+    """Tells whether somebody takes connections at a port."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
 
 
 def spoil_credentials(name: str) -> Callable[[Stage], Outcome]:
@@ -312,20 +333,18 @@ def spoil_credentials(name: str) -> Callable[[Stage], Outcome]:
 
 def lose_the_leader(stage: Stage) -> Outcome:
     """Ends the leader of two replicas, kube-scheduler and Podium."""
-    lease = {
-        "leaderElect": True,
-        "resourceName": "podium-scheduler",
-        "resourceNamespace": "default",
-    }
-    with stage.podium() as first, stage.podium() as second:
-        with stage.scheduler(first.url, leaderElection=lease) as port:
-            stage.recovery_s(first)
-            with stage.scheduler(second.url, leaderElection=lease):
-                os.kill(pid_of(f"--secure-port={port}"), signal.SIGKILL)
-                first.end(signal.SIGKILL)
-                since_s = time.monotonic()
-                waits = stage.burst()
-                return Outcome(waits, stage.recovery_s(second, since_s))
+    lease = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "default"}
+    with (
+        stage.podium() as first,
+        stage.podium() as second,
+        stage.scheduler(first.url, leaderElection=lease) as port,
+    ):
+        stage.recovery_s(first)
+        with stage.scheduler(second.url, leaderElection=lease):
+            os.kill(pid_of(f"--secure-port={port}"), signal.SIGKILL)
+            first.end(signal.SIGKILL)
+            since_s = time.monotonic()
+            return Outcome(stage.burst(), stage.recovery_s(second, since_s))
 
 
 def misbehave(text: str) -> Callable[[Stage], Outcome]:
