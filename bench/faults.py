@@ -114,6 +114,7 @@ class Stage:
     def both(self, *flags: str, **settings: object) -> Iterator[Any]:
         """Runs Podium and the kube-scheduler that asks it, until a pod is scored and from then."""
         with self.podium(*flags, **settings) as process, self.scheduler(process.url):
+            self.plane.api.forget_connections()  # idle ones may have been dropped meanwhile
             self.recovery_s(process)
             yield process
 
@@ -367,12 +368,12 @@ def break_the_file(stage: Stage) -> Outcome:
 
 def lose_the_store(stage: Stage) -> Outcome:
     """Starts Podium with a store that cannot be written."""
-    began_s = time.monotonic()
-    with stage.podium("--store", "/dev/full/podium.db") as process:
-        ready_s = time.monotonic() - began_s
-        with stage.scheduler(process.url):
-            stage.recovery_s(process)
-            return Outcome(stage.burst(), ready_s)
+    with (
+        stage.podium("--store", "/dev/full/podium.db") as process,
+        stage.scheduler(process.url),
+    ):
+        since_s = time.monotonic()
+        return Outcome(stage.burst(), stage.recovery_s(process, since_s))
 
 
 FAULTS: dict[str, Callable[[Stage], Outcome]] = {
