@@ -3,7 +3,7 @@
 # make test-deep  passes the tests that take long: whole searches, published experiments, floods
 # make e2e    builds a control plane of Kubernetes with Go and passes the tests that need it
 # make lint   runs the linters; make fix mends what they can; make figures redraws the pictures
-# make manifests  renders the plain manifests of the package from the chart; needs helm
+# make manifests  tells the chart what ships, and renders the plain manifests from it; needs helm
 # make lock   writes requirements/ anew after a change of dependencies; needs uv
 PYTHON ?= python3
 VENV := .venv
@@ -47,6 +47,7 @@ docs: $(VENV)/.ready-dev
 	$(BIN)/cog -r docs/*.md README.md
 
 manifests: $(VENV)/.ready-dev
+	$(BIN)/python tools/chart_schema.py
 	$(BIN)/python tools/render_manifests.py
 
 figures: $(VENV)/.ready-dev

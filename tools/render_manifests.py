@@ -21,9 +21,9 @@ FIELDS = {
     "scheduler-name-to-be-filled-in": "${scheduler_name}",
     "image-to-be-filled-in:tag": "${image}",
     "kube-scheduler-to-be-filled-in:tag": "${kube_scheduler_image}",
-    "policy-to-be-filled-in": "${policy}",
+    "worst-fit": "${policy}",
     "/etc/podium/policy/shadow-to-be-filled-in.py": "${shadow}",
-    "shadow-to-be-filled-in": "${shadow}",
+    "first-fit": "${shadow}",
 }
 NAMESPACE = """\
 apiVersion: v1
@@ -65,6 +65,7 @@ def helm() -> str:
 
 
 def _template(mode: str, *, has_source: bool) -> str:
+    shadow = "shadow-to-be-filled-in" if has_source else "first-fit"
     values = {
         "mode": mode,
         "scheduler.name": "scheduler-name-to-be-filled-in",
@@ -72,10 +73,10 @@ def _template(mode: str, *, has_source: bool) -> str:
         "scheduler.image.tag": "tag",
         "image.repository": "image-to-be-filled-in",
         "image.tag": "tag",
-        "policy.name": "policy-to-be-filled-in",
-        "policy.shadow": "{shadow-to-be-filled-in}",
+        "policy.name": "worst-fit",
+        "policy.shadow": f"{{{shadow}}}",
         "policy.unvalidated": "true",
-        **({"policy.sources.shadow-to-be-filled-in": "a source"} if has_source else {}),
+        **({f"policy.sources.{shadow}": "a source"} if has_source else {}),
         "dashboard.enabled": "false",
     }
     command = [helm(), "template", "podium", str(ROOT / "charts" / "podium"), "--skip-tests"]

@@ -1,5 +1,6 @@
 """The chart renders what a cluster needs, and refuses what cannot work."""
 
+import importlib.util
 import json
 import tomllib
 
@@ -78,6 +79,14 @@ def test_every_value_is_described_and_every_description_has_a_value():
     assert set(SCHEMA["properties"]) - set(VALUES) == {"global"}
 
 
+def test_the_chart_knows_every_policy_and_every_setting():
+    spec = importlib.util.spec_from_file_location("told", ROOT / "tools" / "chart_schema.py")
+    told = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(told)
+    stale = [path.name for path, text in told.written().items() if path.read_text("utf-8") != text]
+    assert stale == [], "run make manifests"
+
+
 def test_every_setting_that_the_chart_makes_is_one_of_podium(objects):
     known = {name for key in keys().values() for name in key.env_names}
     assert {*settings_of(objects)} <= known
@@ -121,15 +130,16 @@ def test_kube_scheduler_has_the_version_of_the_cluster_as_it_is_published(versio
 
 
 @pytest.mark.parametrize("weight", [1, 25, 1000])
-def test_one_point_of_a_wish_outvotes_podium_and_one_rank_outvotes_packing(weight, tmp_path):
+def test_one_point_of_a_preference_outvotes_podium_and_one_rank_outvotes_packing(weight, tmp_path):
     made = rendered({"extender": {"weight": weight}}, tmp_path)
     (profile,) = scheduler_configuration(made)["profiles"]
-    wishes = {each["name"]: each["weight"] for each in profile["plugins"]["multiPoint"]["enabled"]}
+    enabled = profile["plugins"]["multiPoint"]["enabled"]
+    preferences = {each["name"]: each["weight"] for each in enabled}
     packing = 2 * 100  # NodeResourcesFit and ImageLocality, of weight 1
-    assert min(wishes.values()) > 10 * weight * 1000 + packing
-    assert max(wishes.values()) < 2**31
-    unit = wishes["NodeAffinity"] // 2
-    assert wishes == {
+    assert min(preferences.values()) > 10 * weight * 1000 + packing
+    assert max(preferences.values()) < 2**31
+    unit = preferences["NodeAffinity"] // 2
+    assert preferences == {
         "TaintToleration": 3 * unit, "NodeAffinity": 2 * unit, "PodTopologySpread": 2 * unit,
         "InterPodAffinity": 2 * unit, "DynamicResources": 2 * unit,
     }  # fmt: skip
@@ -346,6 +356,14 @@ def test_beside_its_kube_scheduler_podium_scores_for_nobody_else(mode, told, tmp
         ({"policy": {"shadow": ["a,b"]}}, "policy.shadow.0: Does not match pattern"),
         ({"policy": {"shadow": ["a", "a"]}}, "policy.shadow: array items[0,1] must be unique"),
         ({"policy": {"sources": {"a.b": "x"}}}, "policy.sources: Property name of"),
+        ({"policy": {"name": "keep-rom"}}, 'unknown policy "keep-rom": give its text in'),
+        ({"policy": {"shadow": ["fdg"]}}, 'unknown policy "fdg": give its text in'),
+        ({"settings": {"extendr": {}}}, "settings: Additional property extendr is not allowed"),
+        (
+            {"settings": {"extender": {"gang_point": 5}}},
+            "settings.extender: Additional property gang_point is not allowed",
+        ),
+        ({"settings": {"extender": {"assume_s": "soon"}}}, "settings.extender.assume_s: Invalid"),
         ({"policy": {"shadow": ["mine.py"]}}, "mine.py is a file, but policy.existingConfigMap is"),
         ({"policy": {"cards": {"m": "{}"}}}, "policy.cards.m is the card of a policy that is not"),
         (

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -80,29 +81,30 @@ class Kinds:
         return f"{root}{where}/{found['name']}"
 
 
-def try_all(api, values):
-    """Has the API server check every object, and every pod that would come of it."""
-    kinds = Kinds(api)
+def taken(api, values):
+    """Has the API server check every object, and every pod that would come of it; lists kinds."""
+    kinds, found = Kinds(api), []
     for value in values:
         if value["kind"] == "Namespace":
             continue  # it is there
-        api.ask("POST", f"{kinds.path(value)}?{DRY}", value)
+        found.append(api.ask("POST", f"{kinds.path(value)}?{DRY}", value)["kind"])
         if value["kind"] == "Deployment":
             metadata = {"name": "one", "namespace": value["metadata"]["namespace"]}
             of_it = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
             made = {**of_it, "spec": value["spec"]["template"]["spec"]}
-            api.ask("POST", f"{kinds.path(made)}?{DRY}", made)
+            found.append(api.ask("POST", f"{kinds.path(made)}?{DRY}", made)["kind"])
+    return found
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)
 def test_the_api_server_takes_every_object_of_the_chart(api, name, tmp_path):
     values = rendered(VALUE_SETS[name], tmp_path)
-    assert values
     assert {each["metadata"].get("namespace", NAMESPACE) for each in values} <= {
         NAMESPACE,
         "kube-system",
     }
-    try_all(api, values)
+    wanted = [each["kind"] for each in values]
+    assert sorted(taken(api, values)) == sorted([*wanted, "Pod"])
 
 
 @pytest.mark.parametrize("mode", ["scheduler", "extender"])
@@ -114,7 +116,9 @@ def test_the_api_server_takes_the_plain_manifests(api, mode, has_files):
     net = packed_weights(load("ppo"), (folder / "ppo.npz").read_bytes(), card)
     files = {"policy": mine, "shadow": (net, PackedPolicy("fgd")), "is_unvalidated": True}
     wanted = Installation(mode, namespace=NAMESPACE, **(files if has_files else {}))
-    try_all(api, objects(manifests(wanted)))
+    made = objects(manifests(wanted))
+    kinds = [each["kind"] for each in made if each["kind"] != "Namespace"]
+    assert sorted(taken(api, made)) == sorted([*kinds, "Pod"])
 
 
 def test_a_mistake_in_an_object_would_be_found(api, tmp_path):
@@ -122,11 +126,11 @@ def test_a_mistake_in_an_object_would_be_found(api, tmp_path):
     spec = deployment["spec"]["template"]["spec"]
     spec["enableServiceLink"] = spec.pop("enableServiceLinks")
     with pytest.raises(KubeApiError, match=r'unknown field "spec.template.spec.enableServiceLink"'):
-        try_all(api, [deployment])
+        taken(api, [deployment])
     del spec["enableServiceLink"]
     del spec["securityContext"]
     with pytest.raises(KubeApiError, match='violates PodSecurity "restricted'):
-        try_all(api, [deployment])
+        taken(api, [deployment])
 
 
 def gpu_pod(name, **spec):
@@ -134,10 +138,10 @@ def gpu_pod(name, **spec):
 
 
 @contextlib.contextmanager
-def installed(plane, folder, values):
+def installed(plane, folder, values, chart=CHART):
     """Installs the chart with helm; gives what it says."""
     access = ["--kubeconfig", plane.kubeconfig, "--namespace", NAMESPACE]
-    done = helm("install", "podium", CHART, *access, folder=folder, values=values)
+    done = helm("install", "podium", chart, *access, folder=folder, values=values)
     assert done.returncode == 0, done.stderr
     try:
         yield done.stdout
@@ -237,6 +241,23 @@ def test_a_release_can_be_upgraded_and_leaves_nothing_but_what_was_learned(plane
     (claim,) = api.ask("GET", f"{claims}?{chosen}")["items"]
     assert claim["metadata"]["name"] == "podium"
     api.ask("DELETE", f"{claims}/podium", AT_ONCE)
+
+
+def test_a_release_of_an_older_chart_gets_new_values_and_keeps_its_own(plane, api, tmp_path):
+    older = shutil.copytree(CHART, tmp_path / "older")
+    (older / "templates" / "dashboard.yaml").unlink()
+    values = yaml.safe_load((older / "values.yaml").read_text())
+    del values["dashboard"]
+    (older / "values.yaml").write_text(yaml.safe_dump(values))
+    access = ["--kubeconfig", plane.kubeconfig, "--namespace", NAMESPACE]
+    with installed(plane, tmp_path, {"policy": {"name": "fgd"}}, older):
+        done = helm("upgrade", "podium", CHART, *access, "--reset-then-reuse-values",
+                    folder=tmp_path)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        maps = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+        assert api.ask("GET", f"{maps}/podium-dashboard")["data"]
+        kept = api.ask("GET", f"{maps}/podium-settings")["data"]
+        assert kept["PODIUM_EXTENDER_POLICY"] == "fgd"
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)

@@ -1,10 +1,7 @@
 """A live state stays true to a real API server, whatever happens to the connection."""
 
 import asyncio
-import base64
 import gc
-import json
-import urllib.request
 import warnings
 from contextlib import contextmanager
 
@@ -165,21 +162,6 @@ def test_a_server_that_starts_anew_is_found_again(plane, api, kubeconfig):
     play(scenario())
 
 
-def etcd(plane, path, body):
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{plane.etcd_port}/v3/kv/{path}", json.dumps(body).encode()
-    )
-    with urllib.request.urlopen(request, timeout=10) as reply:
-        return json.load(reply)
-
-
-def compact(plane):
-    """Has etcd forget all versions but the latest."""
-    key = base64.b64encode(b"/registry").decode()
-    revision = etcd(plane, "range", {"key": key})["header"]["revision"]
-    etcd(plane, "compaction", {"revision": revision, "physical": True})
-
-
 def test_what_went_while_nobody_looked_is_found_by_a_new_list(plane, api, tmp_path):
     async def scenario():
         settle_in(api)
@@ -192,7 +174,7 @@ def test_what_went_while_nobody_looked_is_found_by_a_new_list(plane, api, tmp_pa
                 proxy.is_open = False
                 proxy.cut()
                 await go_on(api, "compacted")
-                compact(plane)
+                plane.compact()
                 # What the server remembers of events is gone as well.
                 with stopped(plane):
                     pass

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import json
 import os
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from podium.kube.local import control_plane as local
 from podium.kube.local.daemon import running
@@ -39,6 +43,18 @@ class ControlPlane(local.ControlPlane):
         ]  # fmt: skip
         with running(command, self.log("kwok")):
             yield
+
+    def compact(self) -> None:
+        """Has etcd forget all versions but the latest."""
+        key = base64.b64encode(b"/registry").decode()
+        revision = self._etcd("range", {"key": key})["header"]["revision"]
+        self._etcd("compaction", {"revision": revision, "physical": True})
+
+    def _etcd(self, path: str, body: object) -> Any:
+        url = f"http://127.0.0.1:{self.etcd_port}/v3/kv/{path}"
+        request = urllib.request.Request(url, json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return json.load(reply)
 
 
 def find_programs(environ: Mapping[str, str] = os.environ) -> Path:

@@ -199,13 +199,13 @@ http{{ if .Values.tls.secretName }}s{{ end }}://{{ default "CLUSTER_IP" .Values.
   {{- end }}
 {{- end -}}
 
-{{/* The weight of a wish of the pod that kube-scheduler weighs so much by itself. One point of it,
+{{/* The weight of a preference that kube-scheduler weighs so much by itself. One point of it,
 of 100, outvotes all 1000 of Podium with NodeResourcesFit and ImageLocality together. */}}
-{{- define "podium.wish" -}}
+{{- define "podium.preference" -}}
 {{- mul . 10000 -}}
 {{- end -}}
 
-{{/* What makes kube-scheduler keep the wishes of pods first, ask Podium second, and pack third. */}}
+{{/* What makes kube-scheduler keep the preferences of pods first, ask Podium second, and pack third. */}}
 {{- define "podium.profile" -}}
 {{- $weight := int .Values.extender.weight -}}
 plugins:
@@ -213,14 +213,14 @@ plugins:
     # What pods and nodes prefer outvotes Podium, in the proportions that kube-scheduler gives it.
     enabled:
       - name: TaintToleration
-        weight: {{ include "podium.wish" (mul 3 $weight) }}
+        weight: {{ include "podium.preference" (mul 3 $weight) }}
       {{- range list "NodeAffinity" "PodTopologySpread" "InterPodAffinity" }}
       - name: {{ . }}
-        weight: {{ include "podium.wish" (mul 2 $weight) }}
+        weight: {{ include "podium.preference" (mul 2 $weight) }}
       {{- end }}
       {{- if semverCompare ">=1.34-0" .Capabilities.KubeVersion.Version }}
       - name: DynamicResources
-        weight: {{ include "podium.wish" (mul 2 $weight) }}
+        weight: {{ include "podium.preference" (mul 2 $weight) }}
       {{- end }}
   score:
     disabled:
@@ -242,7 +242,7 @@ pluginConfig:
           - name: cpu
             weight: 1
   {{- end }}
-  # Pods that do not ask to be spread are not: kube-scheduler's own spreading would count as a wish.
+  # Pods that do not ask to be spread are not: kube-scheduler's own spreading would count as a preference.
   - name: PodTopologySpread
     args:
       apiVersion: kubescheduler.config.k8s.io/v1
@@ -253,13 +253,20 @@ pluginConfig:
 
 {{/* Policies that are named and not there, and one that must not score. */}}
 {{- define "podium.checkPolicy" -}}
+{{- $shipped := .Files.Get "policies.txt" | trim | splitList "\n" -}}
+{{- with .Values.policy -}}
+{{- $policy := . -}}
 {{- range $name := prepend .shadow .name -}}
-{{- if and (contains "." $name) (not $.existingConfigMap) -}}
+{{- if contains "." $name -}}
+{{- if not $policy.existingConfigMap -}}
 {{- fail (printf "%s is a file, but policy.existingConfigMap is empty: set it, or give the text in policy.sources" $name) -}}
+{{- end -}}
+{{- else if not (or (has $name $shipped) (hasKey $policy.sources $name)) -}}
+{{- fail (printf "unknown policy %q: give its text in policy.sources, or name one that ships with Podium: %s" $name (join ", " $shipped)) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $_ := .cards -}}
-{{- if not (hasKey $.sources $name) -}}
+{{- if not (hasKey $policy.sources $name) -}}
 {{- fail (printf "policy.cards.%s is the card of a policy that is not in policy.sources" $name) -}}
 {{- end -}}
 {{- end -}}
@@ -268,10 +275,11 @@ pluginConfig:
 {{- fail (printf "policy.name is %s, which is not validated (%s): promote it, list it in policy.shadow, or set policy.unvalidated=true" .name (get $decision "reasons" | join "; ")) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
 
 {{/* What the schema cannot say: values that exclude each other. */}}
 {{- define "podium.check" -}}
-{{- include "podium.checkPolicy" .Values.policy -}}
+{{- include "podium.checkPolicy" . -}}
 {{- if eq .Values.scheduler.name "default-scheduler" -}}
 {{- fail "scheduler.name is default-scheduler, which the cluster's own kube-scheduler answers to: choose another name, or set mode=extender" -}}
 {{- end -}}

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from contextlib import suppress
@@ -30,6 +31,24 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 LONGEST_TEXT = 2_000
 """Errors quote files, which may contain texts of any length."""
+
+
+HABITS = {
+    ("podium", "check"): "podium policies check, podium traces check",
+    ("podium", "explain"): "podium kube explain, podium policies explain",
+    ("podium", "help"): "podium --help",
+    ("podium", "install"): "podium kube manifests",
+    ("podium", "list"): "podium policies list, podium traces list, podium runs list",
+    ("podium", "manifests"): "podium kube manifests",
+    ("podium", "promote"): "podium search promote",
+    ("podium", "record"): "podium kube record",
+    ("podium", "snapshot"): "podium kube snapshot",
+    ("podium", "try"): "podium kube try",
+    ("podium", "version"): "podium --version",
+    ("podium config", "list"): "podium config",
+    ("podium config", "show"): "podium config",
+}
+"""What somebody means who types a word after a command, as other programs have it."""
 
 
 class Told(int):
@@ -120,6 +139,8 @@ def _usage_error(error: TyperException) -> UsageError:
     possible = getattr(error, "possibilities", None)
     if possible:
         message, guess = error.message, ", ".join(possible)
+    word = re.search(r"[('](\w+)[)']$", message.rstrip("."))
+    guess = HABITS.get((command, word[1]), guess) if word else guess
     advice = f"did you mean {guess.rstrip('?')}; " if guess else ""
     return UsageError(
         message.rstrip("."), where=command, hint=f"{advice}{command} --help shows the usage"

@@ -53,6 +53,12 @@ def print_manifests(
     is_unvalidated: Annotated[
         bool, typer.Option("--unvalidated", help="Take a policy that is not validated.")
     ] = False,
+    is_disabled: Annotated[
+        bool,
+        typer.Option(
+            "--disabled", help="Switch Podium off: kube-scheduler no longer asks it, and packs."
+        ),
+    ] = False,
     namespace: Annotated[
         str,
         typer.Option(
@@ -84,6 +90,7 @@ def print_manifests(
         policy=chosen.packed[0],
         shadow=chosen.packed[1:],
         is_unvalidated=chosen.is_unvalidated,
+        is_disabled=is_disabled,
     )
     text = manifests(installation)
     inform(screen, [*chosen.warnings, *_advice(installation)])

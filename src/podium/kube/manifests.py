@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
@@ -38,6 +38,9 @@ _SUBDOMAIN = re.compile(
 )
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _VERSION = re.compile(r"v\d+\.\d+\.\d+")
+_OLDEST = (1, 33)
+_EXTENDERS = re.compile(r"^    extenders:\n(?:     .*\n)+", re.MULTILINE)
+_DYNAMIC_RESOURCES = re.compile(r"^ *- name: DynamicResources\n.*\n", re.MULTILINE)
 _MARK = re.compile(r"^ *podium\.dev/unvalidated: .*\n", re.MULTILINE)
 _FIRST_DOCUMENT = re.compile(r"\A.*?^---\n", re.DOTALL | re.MULTILINE)
 
@@ -54,6 +57,7 @@ class Installation:
     policy: PackedPolicy = DEFAULT
     shadow: tuple[PackedPolicy, ...] = ()
     is_unvalidated: bool = False  # the policy is known not to be validated
+    is_disabled: bool = False  # kube-scheduler does not ask Podium, and packs by itself
 
     @property
     def policies(self) -> tuple[PackedPolicy, ...]:
@@ -75,12 +79,7 @@ class Installation:
         _check("--scheduler-name", self.scheduler_name, _SUBDOMAIN, "a name such as gpu-scheduler")
         _check("--image", self.image, _IMAGE, "the name of an image, such as podium:0.1.0")
         _check("--kubernetes-version", self.kubernetes_version, _VERSION, "one such as v1.36.4")
-        if self.scheduler_name == "default-scheduler":
-            raise UsageError(
-                "default-scheduler is the cluster's own kube-scheduler",
-                where="--scheduler-name",
-                hint="choose another name, or --mode extender",
-            )
+        self._check_versions_and_modes()
         if self.policy_bytes > LARGEST_BYTES:
             raise UsageError(
                 f"the policies have {self.policy_bytes:,} bytes, and a ConfigMap holds "
@@ -90,16 +89,36 @@ class Installation:
                 "them in settings.extender of the chart",
             )
 
+    def _check_versions_and_modes(self) -> None:
+        if _minor(self.kubernetes_version) < _OLDEST:
+            raise UsageError(
+                f"{self.kubernetes_version} is too old: Podium needs Kubernetes 1.33 or newer",
+                where="--kubernetes-version",
+                hint="upgrade the cluster first",
+            )
+        if self.is_disabled and self.mode == "extender":
+            raise UsageError(
+                "in mode extender your own kube-scheduler asks Podium",
+                where="--disabled",
+                hint="take extenders out of its configuration",
+            )
+        if self.scheduler_name == "default-scheduler":
+            raise UsageError(
+                "default-scheduler is the cluster's own kube-scheduler",
+                where="--scheduler-name",
+                hint="choose another name, or --mode extender",
+            )
+
 
 def manifests(installation: Installation) -> str:
     """Writes all objects as YAML documents, in the order in which they can be made."""
     variant = "-policy-file" if installation.policy_bytes else ""
     file = files("podium.kube") / "data" / f"{installation.mode}{variant}.yaml"
     template = file.read_text(encoding="utf-8")
-    if not installation.is_unvalidated:
-        template = _MARK.sub("", template)
+    for part in _left_out(installation):
+        template = part.sub("", template)
     fields = _fields(installation)
-    digest = hashlib.sha256("\0".join(fields.values()).encode()).hexdigest()
+    digest = hashlib.sha256("\0".join([template, *fields.values()]).encode()).hexdigest()
     text = Template(template).substitute(fields, checksum=digest)
     _check_files(text, installation.policies)
     return _without_namespace(text, installation) if installation.is_cluster_namespace else text
@@ -127,6 +146,16 @@ def objects(text: str) -> list[Mapping[str, Any]]:
     return list(yaml.safe_load_all(text))
 
 
+def _left_out(installation: Installation) -> Iterator[re.Pattern[str]]:
+    """Names the parts of a template that an installation does not have."""
+    if not installation.is_unvalidated:
+        yield _MARK
+    if installation.is_disabled:
+        yield _EXTENDERS
+    if _minor(installation.kubernetes_version) < (1, 34):
+        yield _DYNAMIC_RESOURCES  # it does not score there
+
+
 def _fields(installation: Installation) -> dict[str, str]:
     return {
         "namespace": installation.namespace,
@@ -138,6 +167,12 @@ def _fields(installation: Installation) -> dict[str, str]:
         "unvalidated": str(installation.is_unvalidated).lower(),
         "policy_files": data_of(installation.policies),
     }
+
+
+def _minor(version: str) -> tuple[int, int]:
+    """Gives the major and minor number of a version such as v1.36.4."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    return int(major), int(minor)
 
 
 def _without_namespace(text: str, installation: Installation) -> str:

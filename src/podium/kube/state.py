@@ -211,7 +211,7 @@ class LiveState:
         self._settle()
         return self._pods.pending()
 
-    def has_wishes(self, request: Request) -> bool:
+    def has_preferences(self, request: Request) -> bool:
         """Tells whether kube-scheduler scores nodes for a pod by more than resources and images.
 
         The pod prefers nodes, company or alternatives of a claim, another would rather be near it

@@ -1,6 +1,7 @@
 import pytest
 
-from podium.cli.failure import as_podium_error, fail, in_three_lines, is_debugging
+from podium.cli.failure import HABITS, as_podium_error, fail, in_three_lines, is_debugging
+from podium.cli.main import app
 from podium.errors import InputError, SettingsError, UsageError
 from podium.settings import load_settings
 
@@ -24,6 +25,16 @@ def test_several_places_take_a_line_each():
         "  at:  another",
         "  try: mend both",
     ]
+
+
+@pytest.mark.parametrize(("command", "word"), HABITS)
+def test_what_others_call_a_command_leads_to_the_one_that_there_is(runner, command, word):
+    done = runner.invoke(app, [*command.split()[1:], word], prog_name="podium")
+    meant = HABITS[command, word]
+    assert done.exit_code == 2
+    assert f"did you mean {meant}; {command} --help" in done.stderr
+    for each in meant.split(", "):
+        assert runner.invoke(app, [*each.split()[1:], "--help"]).exit_code == 0
 
 
 def test_a_bug_says_where_it_is_and_how_to_see_more(capsys):

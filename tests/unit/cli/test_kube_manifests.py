@@ -34,6 +34,11 @@ def test_options_reach_the_objects(run):
     assert of_kind(objects, "Service")["metadata"]["namespace"] == "gpu-team"
 
 
+def test_podium_is_switched_off_by_one_option(run):
+    assert "extenders:" in run().stdout
+    assert "extenders:" not in run("--disabled").stdout
+
+
 def test_a_policy_file_is_put_into_a_config_map(run, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def score(pod, node):\n    return 1.0\n")
@@ -99,6 +104,8 @@ def test_large_policies_are_applied_by_the_server(run, tmp_path):
         (("--policy", "fdg"), ('unknown policy "fdg"', "did you mean fgd")),
         (("--namespace", "Podium"), ('"Podium" cannot be used', "at:  --namespace")),
         (("--scheduler-name", "default-scheduler"), ("--mode extender",)),
+        (("--kubernetes-version", "v1.32.0"), ("v1.32.0 is too old", "1.33 or newer")),
+        (("--disabled", "--mode", "extender"), ("take extenders out of its configuration",)),
     ],
 )
 def test_mistakes_are_refused_with_what_to_do(run, arguments, words):

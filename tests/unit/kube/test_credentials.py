@@ -217,6 +217,7 @@ def test_a_single_request_says_what_is_wrong(tmp_path, fault):
             mend(configured, tmp_path, api.port)
             await asyncio.sleep(0.02)
             await client.post("/api/v1/namespaces/a/events", b"{}")
+            assert api.credentials[-1] == "Bearer second"
 
     asyncio.run(whole())
 
@@ -299,6 +300,8 @@ def test_a_server_that_moves_is_found_where_the_kubeconfig_says(tmp_path):
                 new.lists, new.watches = [listed(AFTER, version="9")], [status(410), Answer([30.0])]
                 with_token(tmp_path, new.port)
                 await until(lambda: "after" in state.pods)
+                assert set(state.pods) == {"after"}
+                assert watch.failure is None
         finally:
             await moving.__aexit__(None, None, None)
 
@@ -351,6 +354,8 @@ def test_a_certificate_authority_that_is_replaced_is_trusted_once_it_is_there(tm
                 await until(lambda: watch.health()["Pod"].failures > failures + 3)
                 trusted.write_bytes(two[0].read_bytes())
                 await until(lambda: "after" in state.pods)
+                assert set(state.pods) == {"after"}
+                assert watch.failure is None
         finally:
             await moving.__aexit__(None, None, None)
 
@@ -381,6 +386,8 @@ def test_a_client_certificate_that_is_replaced_is_shown_once_it_is_there(tmp_pat
                 await until(lambda: watch.health()["Pod"].failures > failures + 3)
                 show(two)
                 await until(lambda: "after" in state.pods)
+                assert set(state.pods) == {"after"}
+                assert watch.failure is None
         finally:
             await moving.__aexit__(None, None, None)
 
@@ -428,6 +435,8 @@ def test_a_pod_outlives_a_token_that_is_not_there(
                 await until(lambda: watch.health()["Pod"].failures > 3)
                 (tmp_path / "token").write_text("second")
                 await until(lambda: "after" in state.pods)
+                assert set(state.pods) == {"after"}
+                assert watch.failure is None
 
     asyncio.run(whole())
 

@@ -12,7 +12,15 @@ from podium.kube.manifests import LARGEST_BYTES, Installation, manifests, object
 from podium.kube.policy_files import PackedPolicy, packed_text, packed_weights
 from podium.policies import load
 from podium.policies.validation import Validation
-from support.helm import POLICY, ROOT, helm_program, of_kind, rendered, scheduler_configuration
+from support.helm import (
+    CHART,
+    POLICY,
+    ROOT,
+    helm_program,
+    of_kind,
+    rendered,
+    scheduler_configuration,
+)
 
 FROM_HELM = ("helm.sh/chart", "app.kubernetes.io/managed-by")
 
@@ -62,6 +70,7 @@ def test_the_templates_are_those_of_the_chart():
     [
         ({}, {}),
         ({"mode": "extender"}, {"mode": "extender"}),
+        ({"is_disabled": True}, {"extender": {"enabled": False}}),
         ({"policy": own()}, {"policy": {"name": "mine", "sources": {"mine": POLICY}}}),
         (
             {"shadow": (PackedPolicy("best-fit"), own(), own(name="other"))},
@@ -158,8 +167,9 @@ def test_another_policy_starts_the_pods_anew():
         return template["metadata"]["annotations"]["checksum/config"]
 
     assert digest() == digest()
-    changes = ({}, {"policy": PackedPolicy("best-fit")}, {"policy": own()}, {"shadow": (own(),)})
-    assert len({digest(**each) for each in changes}) == 4
+    changes = ({}, {"policy": PackedPolicy("best-fit")}, {"policy": own()}, {"shadow": (own(),)},
+               {"is_disabled": True})  # fmt: skip
+    assert len({digest(**each) for each in changes}) == 5
 
 
 def test_what_is_known_of_a_policy_goes_with_it(tmp_path):
@@ -218,6 +228,8 @@ def test_a_policy_that_is_not_validated_is_marked(is_unvalidated):
         ({"scheduler_name": "a" * 64}, "--scheduler-name"),
         ({"image": 'podium"\n'}, "--image"),
         ({"kubernetes_version": "1.36"}, "--kubernetes-version"),
+        ({"kubernetes_version": "v1.32.9"}, "--kubernetes-version"),
+        ({"is_disabled": True, "mode": "extender"}, "--disabled"),
         ({"policy": own("x" * (LARGEST_BYTES + 1))}, "--policy"),
         ({"shadow": tuple(own("x" * 300_000, f"p{i}") for i in range(3))}, "--policy"),
         ({"policy": own("x = '\x07'\n")}, "--policy"),
@@ -233,6 +245,14 @@ def test_kube_scheduler_gets_the_version_that_was_asked_for():
     deployment = of_kind(made(kubernetes_version="v1.35.8"), "Deployment")
     images = [each["image"] for each in deployment["spec"]["template"]["spec"]["containers"]]
     assert images[1] == "registry.k8s.io/kube-scheduler:v1.35.8"
+
+
+def test_podium_and_its_chart_take_the_same_versions():
+    (oldest,) = re.findall(r'kubeVersion: ">=(.*)-0"', (CHART / "Chart.yaml").read_text())
+    configuration = scheduler_configuration(made(kubernetes_version=f"v{oldest}"))
+    (profile,) = configuration["profiles"]
+    weighed = [each["name"] for each in profile["plugins"]["multiPoint"]["enabled"]]
+    assert "DynamicResources" not in weighed  # as the chart says of what is older than 1.34
 
 
 def test_every_document_is_yaml_that_names_its_kind():

@@ -193,8 +193,9 @@ def test_a_watch_of_which_nothing_comes_is_given_up(scenario):
         api.watches = [Answer([60.0]), Answer([event("ADDED", pod("a", "6")), 5.0])]
 
     async def play(api, follower):
-        del api
         await follower.until(lambda: "a" in follower.names)
+        assert [each["resourceVersion"] for each in api.asked["watch"]] == ["5", "5"]
+        assert len(api.asked["list"]) == 1
 
     scenario(prepare, play)
 
@@ -207,8 +208,9 @@ def test_a_very_long_line_is_read(scenario):
         api.watches = [Answer([event("ADDED", large), 5.0])]
 
     async def play(api, follower):
-        del api
         await follower.until(lambda: follower.names == {"large"})
+        assert len(api.asked["watch"]) == 1
+        assert follower.reflector.health.failures == 0
 
     scenario(prepare, play)
 

@@ -29,8 +29,8 @@ class ExtenderMetrics:
         )
         self._binds = self._counter(
             "binds",
-            "Pods that were bound after being scored, by node: best (none has more points), wish "
-            "(another, while pods or nodes have preferences) or other.",
+            "Pods that were bound after being scored, by node: best (none has more points), "
+            "preference (another, while pods or nodes have preferences) or other.",
             ("node",),
         )
         self._shadow = self._counter(
@@ -62,7 +62,7 @@ class ExtenderMetrics:
         """Counts an answer that prefers no node."""
         self._neutral.labels(verb, reason).inc()
 
-    def bound(self, node: Literal["best", "wish", "other"]) -> None:
+    def bound(self, node: Literal["best", "preference", "other"]) -> None:
         """Counts a pod that was bound."""
         self._binds.labels(node).inc()
 

@@ -290,13 +290,13 @@ class Prioritizer:
             self._copy = self.state.version, nodes.copy()
         return self._copy[1]
 
-    def has_wishes(self, decision: Decision) -> bool:
+    def has_preferences(self, decision: Decision) -> bool:
         """Tells whether kube-scheduler may weigh preferences of pods or nodes, which come first."""
-        return self.state.has_wishes(decision.request)
+        return self.state.has_preferences(decision.request)
 
     def decisive_points(self, decision: Decision) -> int:
         """Gives the points behind the best from which on a node cannot win."""
-        return MOST if self.has_wishes(decision) else self._settings.decisive_points
+        return MOST if self.has_preferences(decision) else self._settings.decisive_points
 
     def _target(self, request: Request) -> Target | None:
         if request.group is None or not self._settings.gang_points:

@@ -222,12 +222,12 @@ class Verbs:
             is_same = decision.is_best(self._number(best)) if best else decision.best < 0
             self._metrics.shadowed(shadow.policy.name, is_same=is_same)
 
-    def _bound_as(self, decision: Decision, node: str) -> Literal["best", "wish", "other"]:
-        """Tells whether a pod went where the policy likes it, or may be wished, or neither."""
+    def _bound_as(self, decision: Decision, node: str) -> Literal["best", "preference", "other"]:
+        """Tells whether a pod went where the policy likes it, others may prefer it, or neither."""
         if decision.is_best(self._number(node)):
             return "best"
-        is_wished = self.prioritizer is not None and self.prioritizer.has_wishes(decision)
-        return "wish" if is_wished else "other"
+        has_preferences = self.prioritizer and self.prioritizer.has_preferences(decision)
+        return "preference" if has_preferences else "other"
 
     def _number(self, node: str) -> int:
         """Finds the record of a node; one that no record has stands for those that have none."""

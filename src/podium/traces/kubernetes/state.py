@@ -41,7 +41,7 @@ class Present:
 
 
 def present(drafts: Sequence[PodDraft], nodes: Collection[str], state: State | None) -> Present:
-    """Sorts pods by what became of them; without a wish, running pods stay where they run."""
+    """Sorts pods by what became of them; by default, running pods stay where they run."""
     is_running = any(d.standing.node and not d.standing.is_finished for d in drafts)
     found = Present(state or ("now" if is_running and nodes else "empty"))
     for draft in drafts:

@@ -58,20 +58,20 @@ def test_every_point_counts_where_somebody_has_preferences():
     assert asked.prioritize(pod) == {**BEST, "d": 999, "e": 999, "far": 998}
     asked.state.apply("Node", "DELETED", soft)
     assert asked.prioritize(pod)["far"] == 999
-    wishing = gpu_pod("w")
+    choosy = gpu_pod("w")
     term = {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
-    wishing["spec"]["affinity"] = {
+    choosy["spec"]["affinity"] = {
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
     }
-    assert asked.prioritize(live(wishing, "w"))["far"] == 998
-    assert asked.prioritize(asked.wait(wishing, "w"))["far"] == 998
+    assert asked.prioritize(live(choosy, "w"))["far"] == 998
+    assert asked.prioritize(asked.wait(choosy, "w"))["far"] == 998
     assert asked.verbs.prioritizer.assumed.get("w") is None
     # What another pod prefers of nodes says nothing about this one.
     assert asked.prioritize(pod)["far"] == 999
 
 
 @pytest.mark.parametrize(("app", "points"), [("p", 998), ("other", 999)])
-def test_who_would_rather_be_near_a_pod_wishes_for_it_as_well(app, points):
+def test_who_would_rather_be_near_a_pod_prefers_it_as_well(app, points):
     asked = Asked([*NODES, gpu_node("d", 8), gpu_node("far", 16)], ties="equal", decisive_points=1)
     made = gpu_pod("p")
     made["metadata"]["labels"] = {"app": "p"}

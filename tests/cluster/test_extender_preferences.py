@@ -1,6 +1,6 @@
-"""As the chart installs it, Podium keeps every soft wish as often as the cluster without it does.
+"""As the chart installs it, Podium keeps every preference as often as the cluster without it.
 
-The nodes are in use unevenly, so that every policy has favourites, and the wishes point elsewhere:
+The nodes are in use unevenly, so that every policy has favourites; preferences point elsewhere:
 what a pod prefers must outvote what the policy prefers, whichever policy it is.
 """
 
@@ -42,7 +42,7 @@ def running():
 
 
 def group(name, gpus=0, **spec):
-    """Writes pods of one wish."""
+    """Writes pods of one preference."""
     made = [gpu_pod(f"{name}-{i:02}", gpus, **copy.deepcopy(spec)) for i in range(COUNT)]
     for each in made:
         each["metadata"]["labels"] = {"app": name}
@@ -66,7 +66,7 @@ def spread(app):
 
 
 def pods():
-    """Writes groups with one wish each, and one that only dislikes soft taints."""
+    """Writes groups with one preference each, and one that only dislikes soft taints."""
     return [
         *group("zone", 1, **prefer_zone("b", 100)),
         *group("lightly", **prefer_zone("c", 1)),
@@ -78,7 +78,7 @@ def pods():
 
 
 def kept(found):
-    """Counts how far each wish was kept."""
+    """Counts how far each preference was kept."""
     at = {
         name: [where for pod, where in found.items() if pod.startswith(f"{name}-")]
         for name in ("zone", "lightly", "apart", "beside", "spread", "plain")
@@ -95,24 +95,24 @@ def kept(found):
 
 
 def scheduled(plane, api, url):
-    """Lets kube-scheduler place all pods, one after the other; gives what became of wishes."""
+    """Lets kube-scheduler place all pods, one after the other; gives what became of preferences."""
     api.create_all([*nodes(), *running()])
-    wishing = pods()
+    choosy = pods()
     with plane.scheduler(as_installed(url)):
-        api.create_all(wishing)
-        found = wait_until_decided(api, wishing)
+        api.create_all(choosy)
+        found = wait_until_decided(api, choosy)
     return kept(found)
 
 
 @pytest.fixture(scope="module")
 def without(plane):
-    """Says how far wishes are kept by the chart's kube-scheduler alone."""
+    """Says how far preferences are kept by the chart's kube-scheduler alone."""
     found = scheduled(plane, plane.api, "")
     plane.api.clear()
     return found
 
 
-def test_without_podium_every_wish_is_kept(without):
+def test_without_podium_every_preference_is_kept(without):
     assert without == {
         "preferred zone": COUNT,
         "preferred zone of weight 1": COUNT,
@@ -124,7 +124,7 @@ def test_without_podium_every_wish_is_kept(without):
 
 
 @pytest.mark.parametrize("policy", [each.name for each in catalogue()])
-def test_every_policy_keeps_every_wish_as_often(plane, api, without, tmp_path, policy):
+def test_every_policy_keeps_every_preference_as_often(plane, api, without, tmp_path, policy):
     with podium(plane, tmp_path, policy=policy, decisive_points=1) as process:
         found = scheduled(plane, api, process.url)
         neutral = figure(
