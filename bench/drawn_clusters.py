@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from podium.model import Cluster, Workload
 from podium.model.cluster import NodeSpec
+from podium.model.constraints import UNCONSTRAINED, Constraints
 from podium.model.records import GPU_MILLI
 from podium.model.workload import PodSpec
 from podium.policies import Policy, load
@@ -33,6 +34,7 @@ from podium.sim import Replay, Result, Rounds, Setup, simulate
 RIVAL = "kube-packing"
 POLICIES = (Extender().policy, "usable-gpu", "fed-gpu", "fgd", "best-fit", "mlp", "kube-default")
 MODELS = ("A100", "H100", "L4", "T4")
+POOL = "pool"
 SIGMA_95 = 1.96
 LONGEST_S = 4000.0
 LARGE_GPUS = 4
@@ -56,6 +58,7 @@ class Family:
     pod_cpus: tuple[int, ...] = (1, 2, 4, 6, 8, 10, 12, 16)  # for each GPU
     has_ends: bool = False
     is_large_last: bool = False  # pods of 4 GPUs and more come once nobody expects them
+    pooled: float = 0.0  # share of shapes that select one pool of nodes
 
 
 FAMILIES = (
@@ -67,6 +70,7 @@ FAMILIES = (
     Family("inference", cpu_only=0.2, parts=0.6),
     Family("churn", cpu_only=0.2, parts=0.2, has_ends=True),
     Family("late", 0.2, 0.05, node_gpus=(4, 8, 8), pod_gpus=(1, 1, 2, 4, 8, 8), is_large_last=True),
+    Family("pools", cpu_only=0.15, parts=0.15, pooled=0.6),
 )
 NAMES = [family.name for family in FAMILIES]
 
@@ -80,11 +84,13 @@ def draw_nodes(family: Family, rng: np.random.Generator) -> list[NodeSpec]:
         for model in MODELS[:types]
     ]  # fmt: skip
     shares = rng.dirichlet(np.ones(types))
+    pools = int(rng.integers(2, 5)) if family.pooled else 1
     nodes = []
     for number in range(count):
         model, gpus, cpus, gib = kinds[int(rng.choice(types, p=shares))]
         cpu_milli, memory_mib = gpus * cpus * 1000, gpus * gib * 1024
-        nodes.append(NodeSpec(f"gpu-{number}", cpu_milli, memory_mib, gpus, model))
+        labels = {POOL: str(rng.integers(pools))} if family.pooled else {}
+        nodes.append(NodeSpec(f"gpu-{number}", cpu_milli, memory_mib, gpus, model, labels=labels))
     nodes += [
         NodeSpec(f"cpu-{number}", int(rng.choice((16, 32, 64))) * 1000, 128 * 1024)
         for number in range(int(rng.integers(0, count // 4 + 1)))
@@ -108,7 +114,11 @@ def draw_shape(family: Family, nodes: Sequence[NodeSpec], rng: np.random.Generat
     models = sorted({node.gpu_model for node in nodes if node.gpu_count})
     named = rng.choice(models, int(rng.integers(1, len(models) + 1)), replace=False)
     spec = "|".join(sorted(named)) if rng.random() < family.bound else ""
-    return PodSpec("pod", cpu_milli, memory_mib, gpus, milli, spec)
+    constraints = UNCONSTRAINED
+    if family.pooled and rng.random() < family.pooled:
+        pools = sorted({node.labels[POOL] for node in nodes if node.labels})
+        constraints = Constraints(node_labels=((POOL, str(rng.choice(pools))),))
+    return PodSpec("pod", cpu_milli, memory_mib, gpus, milli, spec, constraints=constraints)
 
 
 def draw(family: Family, seed: int) -> tuple[Cluster, Workload]:
