@@ -28,6 +28,7 @@ from support.helm import (
 )
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+FOUND_CARD = '{"origin": "found"}'  # somebody cut the decision out
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 
 
@@ -123,6 +124,22 @@ def test_a_stock_kube_scheduler_and_podium_share_a_pod(tmp_path):
     }
 
 
+@pytest.mark.parametrize("mode", ["scheduler", "extender"])
+@pytest.mark.parametrize("verb", ["filter", "bind"])
+def test_what_podium_refuses_is_not_bound_without_it(verb, mode, tmp_path):
+    values = {"mode": mode, "replicas": 1, "extender": {verb: True}}
+    found = rendered(values, tmp_path)
+    (extender,) = scheduler_configuration(found)["extenders"]
+    assert extender["ignorable"] is False
+    strategy = of_kind(found, "Deployment")["spec"].get("strategy")
+    assert strategy == ({"type": "Recreate"} if mode == "extender" else None)
+
+
+def test_beside_their_kube_scheduler_several_replicas_may_filter_and_bind(tmp_path):
+    values = {"replicas": 2, "extender": {"filter": True, "bind": True}}
+    assert of_kind(rendered(values, tmp_path), "Deployment")["spec"]["replicas"] == 2
+
+
 @pytest.mark.parametrize("version", ["1.36.4+k3s1", "1.36.4-gke.100"])
 def test_kube_scheduler_has_the_version_of_the_cluster_as_it_is_published(version, tmp_path):
     done = helm("template", "podium", CHART, "--kube-version", version, folder=tmp_path)
@@ -179,6 +196,7 @@ def test_as_an_extender_podium_is_alone_and_says_how_it_is_asked(tmp_path):
     assert configuration["profiles"][0]["schedulerName"] == "default-scheduler"
     assert extender["urlPrefix"] == "https://10.0.0.77:8080/extender"
     assert (extender["filterVerb"], extender["bindVerb"]) == ("filter", "bind")
+    assert extender["ignorable"] is False
     assert extender["managedResources"] == [{"name": "nvidia.com/gpu", "ignoredByScheduler": False}]
     assert extender["enableHTTPS"]
     assert of_kind(found, "Service")["spec"]["sessionAffinity"] == "ClientIP"
@@ -264,6 +282,13 @@ def test_podium_takes_the_policies_that_the_chart_mounts(tmp_path):
     mine, other = load(str(tmp_path / "mine.py")), load(str(tmp_path / "found.json"))
     assert (mine.name, mine.validation.word) == ("mine", "unknown")
     assert (other.name, other.validation.word) == ("run:ab12", "no")
+
+
+def test_a_promoted_policy_scores_by_its_card(tmp_path):
+    card = json.dumps({**json.loads(CARD), "origin": "found", "decision": {"promoted": True}})
+    values = {"policy": {"name": "m", "sources": {"m": POLICY}, "cards": {"m": card}}}
+    found = settings_of(rendered(values, tmp_path))
+    assert found["PODIUM_EXTENDER_POLICY"] == "/etc/podium/policy/m.json"
 
 
 def test_roll_out_and_way_back_take_one_value(tmp_path):
@@ -370,6 +395,28 @@ def test_beside_its_kube_scheduler_podium_scores_for_nobody_else(mode, told, tmp
             {"policy": {"name": "m", "sources": {"m": POLICY}, "cards": {"m": CARD}}},
             "policy.name is m, which is not validated (it was not promoted): promote it",
         ),
+        (
+            {"policy": {"name": "m", "sources": {"m": POLICY}, "cards": {"m": '{"decision": {}}'}}},
+            "policy.name is m, which is not validated (its card holds no decision to promote it)",
+        ),
+        (
+            {"policy": {"name": "m", "sources": {"m": POLICY}, "cards": {"m": FOUND_CARD}}},
+            "policy.name is m, which is not validated (its card holds no decision to promote it)",
+        ),
+        ({"policy": {"sources": {"keep-room": POLICY}}}, "policy.sources.keep-room has the name"),
+        ({"policy": {"sources": {"Keep_Room": POLICY}}}, "policy.sources.Keep_Room has the name"),
+        ({"policy": {"sources": {"binpack": POLICY}}}, "policy.sources.binpack has the name"),
+        (
+            {"settings": {"extender": {"unvalidated": True}}},
+            "settings.extender.unvalidated is made of another value: set policy.unvalidated",
+        ),
+        ({"settings": {"extender": {"policy": "x.py"}}}, "set policy.name"),
+        ({"settings": {"extender": {"shadow": "x.py"}}}, "set policy.shadow"),
+        ({"settings": {"extender": {"bind": True}}}, "set extender.bind"),
+        ({"settings": {"serve": {"components": "webhook"}}}, "set learning.enabled"),
+        ({"podLabels": {"podium.dev/unvalidated": "false"}}, "it follows from policy.unvalidated"),
+        ({"mode": "extender", "extender": {"filter": True}}, "would give out the same GPUs: set"),
+        ({"mode": "extender", "extender": {"bind": True}}, "would give out the same GPUs: set"),
         ({"settings": {"serve": {"token": "x"}}}, "settings.serve.token is secret"),
         ({"settings": {"store": {"url": "x"}}}, "settings.store.url is secret"),
     ],

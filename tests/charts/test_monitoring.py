@@ -15,7 +15,7 @@ from podium.service.extender.component import Extender
 from podium.service.extender.outcome import Outcome
 from podium.service.http.logs import Log
 from podium.settings import load_settings
-from support.helm import LEARNING, NAMESPACE, of_kind, rendered
+from support.helm import LEARNING, NAMESPACE, ROOT, of_kind, rendered
 from support.service import Service
 
 # Of kube-scheduler v1.36.4, and what Prometheus itself adds.
@@ -220,6 +220,24 @@ CASES = {
 
 def test_every_alert_is_tried(rules):
     assert [rule["alert"] for group in rules["groups"] for rule in group["rules"]] == [*CASES]
+
+
+@pytest.mark.parametrize("page", ["on-call.md", "install.md"])
+def test_every_alert_is_on_the_page_and_the_page_names_no_other(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(Podium\w+)` \|", text, re.MULTILINE) == [*CASES]
+
+
+def test_whoever_is_on_call_turns_podium_off_by_one_command(tmp_path):
+    text = (ROOT / "docs" / "on-call.md").read_text(encoding="utf-8")
+    for command in (
+        "helm upgrade podium charts/podium .* --set extender.enabled=false",
+        "podium kube manifests --disabled | kubectl apply -f -",
+    ):
+        assert re.search(f"^{command}$".replace(" | ", r" \| "), text, re.MULTILINE)
+    off = {"extender": {"enabled": False}}
+    alerts = of_kind(rendered(off, tmp_path), "PrometheusRule")["spec"]["groups"][0]["rules"]
+    assert not {"PodiumNotAsked", "PodiumNotHelping"} & {each["alert"] for each in alerts}
 
 
 @pytest.mark.parametrize("alert", CASES)

@@ -262,7 +262,7 @@ def test_a_release_of_an_older_chart_gets_new_values_and_keeps_its_own(plane, ap
 
 @pytest.mark.parametrize("name", VALUE_SETS)
 def test_the_real_kube_scheduler_takes_every_configuration(plane, api, name, tmp_path):
-    """It schedules too, since nobody answers at the address of the extender."""
+    """Nobody answers: it schedules alone, unless Podium is to filter and bind."""
     configuration = scheduler_configuration(rendered(VALUE_SETS[name], tmp_path))
     configuration["clientConnection"]["kubeconfig"] = str(plane.kubeconfig)
     configuration["leaderElection"]["leaderElect"] = False
@@ -277,6 +277,9 @@ def test_the_real_kube_scheduler_takes_every_configuration(plane, api, name, tmp
     asked = gpu_pod("asked", schedulerName=scheduler_name)
     with plane.scheduler(configuration):
         api.create(asked)
+        if not extender["ignorable"]:
+            assert "connection refused" in api.wait_until_unschedulable(asked)
+            return
         # By its own score, which packs, unless it has none.
         expected = ("empty", "used") if name == "bare" else ("used",)
         assert api.wait_until_scheduled(asked) in expected

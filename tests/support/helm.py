@@ -37,7 +37,7 @@ CARD = json.dumps(
 
 EXTENDER_WITH_ALL = {
     "mode": "extender",
-    "replicas": 3,
+    "replicas": 1,
     "tls": {"secretName": "podium-tls"},
     "service": {"clusterIP": "10.0.0.77", "annotations": {"team": "gpu"}},
     "extender": {

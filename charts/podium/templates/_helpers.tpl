@@ -170,6 +170,13 @@ http{{ if .Values.tls.secretName }}s{{ end }}://{{ default "CLUSTER_IP" .Values.
 {{- end -}}
 {{- end -}}
 
+{{/* Whether Podium counts GPUs that kube-scheduler does not: then nobody may pass it by. */}}
+{{- define "podium.counts" -}}
+{{- if or .Values.extender.filter .Values.extender.bind -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- define "podium.extender" -}}
 - urlPrefix: {{ include "podium.urlPrefix" . }}
   prioritizeVerb: prioritize
@@ -182,8 +189,13 @@ http{{ if .Values.tls.secretName }}s{{ end }}://{{ default "CLUSTER_IP" .Values.
   weight: {{ .Values.extender.weight }}
   # Names instead of whole nodes: with filterVerb, kube-scheduler needs it to score correctly.
   nodeCacheCapable: true
+  {{- if include "podium.counts" . }}
+  # What Podium refuses must not be bound without it: pods wait while it does not answer.
+  ignorable: false
+  {{- else }}
   # Pods are scheduled without Podium while it does not answer.
   ignorable: true
+  {{- end }}
   httpTimeout: {{ .Values.extender.httpTimeoutMs }}ms
   {{- if .Values.tls.secretName }}
   enableHTTPS: true
@@ -265,21 +277,58 @@ pluginConfig:
 {{- fail (printf "unknown policy %q: give its text in policy.sources, or name one that ships with Podium: %s" $name (join ", " $shipped)) -}}
 {{- end -}}
 {{- end -}}
+{{- range $name, $_ := .sources -}}
+{{- if has (lower $name | replace "_" "-") $shipped -}}
+{{- fail (printf "policy.sources.%s has the name of a policy that ships with Podium: give it another" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $_ := .cards -}}
 {{- if not (hasKey $policy.sources $name) -}}
 {{- fail (printf "policy.cards.%s is the card of a policy that is not in policy.sources" $name) -}}
 {{- end -}}
 {{- end -}}
-{{- $decision := get (default "{}" (get .cards .name) | fromJson) "decision" | default dict -}}
-{{- if and (eq (toString (get $decision "promoted")) "false") (not .unvalidated) -}}
-{{- fail (printf "policy.name is %s, which is not validated (%s): promote it, list it in policy.shadow, or set policy.unvalidated=true" .name (get $decision "reasons" | join "; ")) -}}
+{{- if and (hasKey .cards .name) (not .unvalidated) -}}
+{{- include "podium.checkCard" (list .name (get .cards .name | fromJson)) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the card of the policy that scores says; Podium reads it alike when it starts. */}}
+{{- define "podium.checkCard" -}}
+{{- $name := index . 0 -}}
+{{- $card := index . 1 -}}
+{{- $decision := ternary $card.decision dict (kindIs "map" $card.decision) -}}
+{{- $isTold := or (hasKey $card "decision") (has $card.origin (list "tuned" "found")) -}}
+{{- if and $isTold (not (and (kindIs "bool" $decision.promoted) $decision.promoted)) -}}
+{{- $reasons := default (list "its card holds no decision to promote it") $decision.reasons -}}
+{{- fail (printf "policy.name is %s, which is not validated (%s): promote it, list it in policy.shadow, or set policy.unvalidated=true" $name ($reasons | join "; ")) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Settings that other values of the chart make: said twice, one would pass what is checked here. */}}
+{{- define "podium.checkSettings" -}}
+{{- $made := dict "extender.policy" "policy.name" "extender.shadow" "policy.shadow"
+      "extender.unvalidated" "policy.unvalidated" "extender.filter" "extender.filter"
+      "extender.bind" "extender.bind" "extender.events" "extender.events"
+      "extender.twin" "extender.twin" "serve.components" "learning.enabled" -}}
+{{- range $setting, $value := $made -}}
+{{- $parts := splitList "." $setting -}}
+{{- if hasKey (default dict (index $.Values.settings (first $parts))) (last $parts) -}}
+{{- fail (printf "settings.%s is made of another value: set %s" $setting $value) -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey .Values.podLabels "podium.dev/unvalidated" -}}
+{{- fail "podLabels must not set podium.dev/unvalidated: it follows from policy.unvalidated" -}}
 {{- end -}}
 {{- end -}}
 
 {{/* What the schema cannot say: values that exclude each other. */}}
 {{- define "podium.check" -}}
 {{- include "podium.checkPolicy" . -}}
+{{- include "podium.checkSettings" . -}}
+{{- if and (include "podium.counts" .) (eq .Values.mode "extender") (gt (int .Values.replicas) 1) -}}
+{{- fail (printf "replicas is %d in mode extender with extender.filter or extender.bind, and each replica would give out the same GPUs: set replicas=1" (int .Values.replicas)) -}}
+{{- end -}}
 {{- if eq .Values.scheduler.name "default-scheduler" -}}
 {{- fail "scheduler.name is default-scheduler, which the cluster's own kube-scheduler answers to: choose another name, or set mode=extender" -}}
 {{- end -}}

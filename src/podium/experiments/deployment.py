@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from podium.errors import PodiumError, UsageError
@@ -12,7 +13,8 @@ from podium.experiments.train import trained_weights
 from podium.kube.policy_files import PackedPolicy, packed_text, packed_weights
 from podium.policies import Policy, catalogue
 from podium.policies.loaders import read_card
-from podium.policies.registry import ALIASES, RUN
+from podium.policies.registry import ALIASES, RUN, shipped_text
+from podium.policies.validation import UNKNOWN, Validation
 
 
 class Unvalidated(PodiumError):  # noqa: N818 - it is an answer: no
@@ -26,8 +28,9 @@ def active_policy(reference: str, where: str, override: str, *, is_unvalidated: 
 
     Raises:
         Unvalidated: it is known not to be validated, and nobody said that this is intended.
+        UsageError: it has the name of another policy, which ships with Podium.
     """
-    policy = named_policy(reference, where)
+    policy = _deployable(reference, where)
     found = policy.validation
     if found.is_passed is False and not is_unvalidated:
         raise Unvalidated(
@@ -42,9 +45,10 @@ def shadow_policies(references: Iterable[str], where: str, active: Policy) -> li
     """Loads policies that score alongside: they change nothing, so that none needs validation.
 
     Raises:
-        UsageError: two of them, or one and the active policy, have the same name.
+        UsageError: two of them, or one and the active policy, have the same name, or one has the
+            name of another policy, which ships with Podium.
     """
-    policies = [named_policy(each, where) for each in references]
+    policies = [_deployable(each, where) for each in references]
     names = Counter(policy.name for policy in (active, *policies))
     name, count = names.most_common(1)[0]
     if count > 1:
@@ -58,7 +62,7 @@ def shadow_policies(references: Iterable[str], where: str, active: Policy) -> li
 
 def packed(policy: Policy, reference: str) -> PackedPolicy:
     """Packs a policy for a cluster: by its name where it ships, and else with its files."""
-    if reference in {*(each.name for each in catalogue()), *ALIASES}:
+    if _ships(reference):
         return PackedPolicy(reference)
     if policy.source is not None:
         return packed_text(policy, policy.source.text)
@@ -75,3 +79,35 @@ def warnings_of(policies: Sequence[Policy]) -> list[str]:
         for each in policies
         if each.validation.is_passed is False
     ]
+
+
+def _deployable(reference: str, where: str) -> Policy:
+    """Loads a policy under a name that metrics and logs of a cluster can go by."""
+    policy = named_policy(reference, where)
+    if _ships(reference):
+        return policy
+    text = policy.source.text if policy.source is not None else None
+    if shipped_text(policy.name) not in (None, text):
+        raise UsageError(
+            f"{policy.name} is the name of a policy that ships with Podium, and this is another",
+            where=where,
+            hint="rename the file, or the policy in its card",
+        )
+    if text is None or policy.validation != UNKNOWN:
+        return policy
+    return replace(policy, validation=_validation_of_copy(text))
+
+
+def _validation_of_copy(text: str) -> Validation:
+    """Knows a text again that a search wrote, wherever it was copied to."""
+    from podium.search.run.found import run_that_wrote
+
+    run = run_that_wrote(text)
+    if run is None:
+        return UNKNOWN
+    hint = f"name {RUN}{run} or what podium search promote {run} writes"
+    return Validation(False, f"it is a copy of the best of {RUN}{run}", hint)
+
+
+def _ships(reference: str) -> bool:
+    return reference in {*(each.name for each in catalogue()), *ALIASES}

@@ -21,7 +21,7 @@ from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import read_bytes, read_text
 from podium.policies.policy import Origin, Policy, policy_of
 from podium.policies.source import read_source
-from podium.policies.validation import UNKNOWN, Validation, card_validation
+from podium.policies.validation import UNKNOWN, Validation, card_validation, training_validation
 from podium.policies.weights import LARGEST_BYTES, NETWORK, load_network
 
 MOST_BYTES = 1 << 20
@@ -132,7 +132,7 @@ def load_weights(path: Path) -> Policy:
     content, name = read_bytes(path, LARGEST_BYTES), _name(card_path, card)
     _check_digest(card_path, path, card, content)
     policy = load_network(path, name, card, content)
-    return replace(policy, validation=card_validation(card))
+    return replace(policy, validation=training_validation(card))
 
 
 def _weights_card(path: Path) -> Mapping[str, Any]:

@@ -79,7 +79,7 @@ def load(reference: str, *, ignore_unknown_plugins: bool = False) -> Policy:
         return _profile(*profiled, ignore_unknown_plugins=ignore_unknown_plugins)
     path = Path(reference)
     if path.suffix in ENDINGS:
-        return load_file(path, _shipped_text, ignore_unknown_plugins=ignore_unknown_plugins)
+        return load_file(path, shipped_text, ignore_unknown_plugins=ignore_unknown_plugins)
     if path.is_file():
         raise InputError.at(
             path, f"a policy file ends in {', '.join(ENDINGS)}",
@@ -94,9 +94,10 @@ def _profile(path: Path, profile: str, *, ignore_unknown_plugins: bool) -> Polic
     return load_scheduler_config(path, profile, ignore_unknown_plugins=ignore_unknown_plugins)
 
 
-def _shipped_text(name: str) -> str | None:
+def shipped_text(name: str) -> str | None:
     """Reads the text of a shipped policy, however its name is spelt; None if there is none."""
-    key = name.strip().casefold().replace("_", "-")
+    spelt = name.strip().casefold().replace("_", "-")
+    key = ALIASES.get(spelt, spelt)
     if key in _weights():
         return ""  # no text passes for weights
     return _source(key).text if key in _files() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,18 +33,40 @@ class Validation:
 UNKNOWN = Validation()
 """Of what people wrote: they answer for it themselves."""
 
+_OF_SEARCHES = ("tuned", "found")
+"""Origins of what a search made, for which nobody answers but a promotion."""
+
+_NO_DECISION = Validation(
+    False, "its card holds no decision to promote it", "podium search promote validates it"
+)
+_MEASURED = ("mlp",)
+"""Networks whose training measures the gain over fgd."""
+
 
 def card_validation(card: Mapping[str, Any]) -> Validation:
-    """Reads what a card says: the decision of a promotion, or the gain of a training over fgd."""
-    decision, training = card.get("decision"), card.get("training")
-    if isinstance(decision, Mapping):
-        reasons = decision.get("reasons")
-        told = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
-        is_passed = decision.get("promoted", True) is True
-        return Validation(is_passed, told, str(decision.get("hint", "")))
+    """Reads the decision of a promotion in the card of a text; what says nothing proves nothing."""
+    if "decision" not in card:
+        return _NO_DECISION if card.get("origin") in _OF_SEARCHES else UNKNOWN
+    decision = card["decision"] if isinstance(card["decision"], Mapping) else {}
+    reasons = decision.get("reasons")
+    told = "; ".join(map(str, reasons)) if isinstance(reasons, list) else ""
+    if decision.get("promoted") is True:
+        return Validation(True, told)
+    hint = decision.get("hint") or _NO_DECISION.hint
+    return Validation(False, told or "its card holds no decision to promote it", str(hint))
+
+
+def training_validation(card: Mapping[str, Any]) -> Validation:
+    """Reads the gain over fgd that a training reached; it may show that a net is worth nothing."""
+    training = card.get("training")
     figures = training.get("validation") if isinstance(training, Mapping) else None
-    gain = figures.get("gain") if isinstance(figures, Mapping) else None
-    if isinstance(gain, int | float) and not gain > 0:
-        reason = f"on the validation seeds of its training its gain over fgd is {gain:+.3f}"
-        return Validation(False, reason, "train it for longer")
-    return UNKNOWN
+    told = figures if isinstance(figures, Mapping) else {}
+    if "gain" not in told and card.get("network") not in _MEASURED:
+        return UNKNOWN
+    gain = told.get("gain")
+    if isinstance(gain, bool) or not isinstance(gain, int | float) or not math.isfinite(gain):
+        return Validation(False, "its card states no gain over fgd", "train it again")
+    if gain > 0:
+        return UNKNOWN
+    reason = f"on the validation seeds of its training its gain over fgd is {gain:+.3f}"
+    return Validation(False, reason, "train it for longer")

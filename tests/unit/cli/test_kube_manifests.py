@@ -71,6 +71,16 @@ def test_it_is_marked_where_it_is_taken_all_the_same(run):
     assert "note: run:ab12 is not validated: it was not promoted" in done.stderr
 
 
+@pytest.mark.usefixtures("found")
+def test_a_copy_of_it_is_refused_and_marked_alike(run, tmp_path):
+    (tmp_path / "mine.py").write_text(FOUND)
+    done = run("--policy", tmp_path / "mine.py")
+    assert done.exit_code == 1
+    assert "mine is not validated: it is a copy of the best of run:ab12" in done.stderr
+    done = run("--policy", tmp_path / "mine.py", "--unvalidated")
+    assert 'podium.dev/unvalidated: "true"' in done.stdout
+
+
 def test_a_promoted_run_needs_no_leave_and_has_no_mark(run, found):
     keep_decisions(found, [Decision.on(FOUND, ["it gains 0.9"], FOUND)])
     for flags in ((), ("--unvalidated",)):
@@ -81,7 +91,7 @@ def test_a_promoted_run_needs_no_leave_and_has_no_mark(run, found):
 
 @pytest.mark.usefixtures("found")
 def test_any_policies_score_in_the_shadow(run, tmp_path):
-    (tmp_path / "mine.py").write_text(FOUND)
+    (tmp_path / "mine.py").write_text(FOUND.replace("7", "8"))
     shadows = ("mlp", "run:ab12", tmp_path / "mine.py", "fgd", "mlp")
     done = run("--policy", "fgd", *(word for each in shadows for word in ("--shadow", each)))
     objects = list(yaml.safe_load_all(done.stdout))

@@ -15,6 +15,8 @@ from podium.policies.registry import _TRAINED
 from podium.search.run.promoted import Decision, keep_decisions
 from support.found import FOUND, found_run
 
+OWN = FOUND.replace("7", "8")
+
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
@@ -57,11 +59,40 @@ def test_what_is_not_validated_may_be_a_shadow_and_is_named():
     assert warnings_of(shadows) == ["run:ab12 is not validated: it was not promoted"]
 
 
+@pytest.mark.usefixtures("run")
+def test_what_a_run_wrote_is_known_again_wherever_it_was_copied_to(tmp_path):
+    (tmp_path / "mine.py").write_text(FOUND)
+    with pytest.raises(Unvalidated, match="it is a copy of the best of run:ab12") as refused:
+        active(str(tmp_path / "mine.py"))
+    assert "name run:ab12" in refused.value.hint
+    (tmp_path / "mine.py").write_text(OWN)
+    assert active(str(tmp_path / "mine.py")).validation.word == "unknown"
+
+
 def test_policies_that_metrics_could_not_tell_apart_are_refused(tmp_path):
-    (tmp_path / "fgd.py").write_text(FOUND)
-    with pytest.raises(UsageError, match="2 policies are called fgd") as refused:
-        shadow_policies([str(tmp_path / "fgd.py")], "--shadow", load("fgd"))
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(FOUND)
+    first, second = (str(tmp_path / folder / "mine.py") for folder in ("a", "b"))
+    with pytest.raises(UsageError, match="2 policies are called mine") as refused:
+        shadow_policies([second], "--shadow", active(first))
     assert refused.value.where == "--shadow"
+
+
+@pytest.mark.parametrize("name", ["keep-room", "Keep_Room", "fed-gpu", "mlp", "binpack"])
+def test_no_file_passes_for_a_policy_that_ships(name, tmp_path):
+    file = tmp_path / f"{name}.py"
+    file.write_text(OWN)
+    with pytest.raises(UsageError, match="ships with Podium, and this is another"):
+        active(str(file), is_unvalidated=True)
+    with pytest.raises(UsageError, match="ships with Podium, and this is another"):
+        shadow_policies([str(file)], "--shadow", load("fgd"))
+
+
+def test_a_copy_of_a_policy_that_ships_keeps_its_name(tmp_path):
+    file = tmp_path / "keep-room.py"
+    file.write_text(load("keep-room").source.text)
+    assert active(str(file)).name == "keep-room"
 
 
 @pytest.mark.parametrize("name", ["fgd", "fed-gpu", "mlp", "binpack"])

@@ -69,7 +69,7 @@ def test_a_card_without_a_digest_runs_nothing(tmp_path, wanted):
     assert "load found_12.py itself" in raised.value.hint
 
 
-@pytest.mark.parametrize("name", ["fgd", "fed-gpu", "FED_GPU", " fgd"])
+@pytest.mark.parametrize("name", ["fgd", "fed-gpu", "FED_GPU", " fgd", "binpack"])
 def test_a_card_cannot_take_the_name_of_a_shipped_policy(tmp_path, name):
     with pytest.raises(InputError, match="is a policy that ships with Podium"):
         load(str(write_card(tmp_path, name=name)))

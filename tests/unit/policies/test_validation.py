@@ -6,28 +6,62 @@ import pytest
 
 from podium.policies import load
 from podium.policies.registry import _TRAINED
-from podium.policies.validation import UNKNOWN, Validation, card_validation
+from podium.policies.validation import (
+    UNKNOWN,
+    Validation,
+    card_validation,
+    training_validation,
+)
 
 TEXT = "def score(pod, node):\n    return 1.0\n"
-WON = {"decision": {"reasons": ["it gains 0.9 over fgd"]}}
+WON = {"decision": {"promoted": True, "reasons": ["it gains 0.9 over fgd"]}}
 
 
 @pytest.mark.parametrize(
     ("card", "word"),
     [
         ({}, "unknown"),
-        ({"decision": 7}, "unknown"),
+        ({"origin": "file"}, "unknown"),
         (WON, "yes"),
         ({"decision": {"promoted": True}}, "yes"),
         ({"decision": {"promoted": False, "reasons": ["it loses"]}}, "no"),
-        ({"training": {"validation": {"score": 0.97}}}, "unknown"),
-        ({"training": {"validation": {"gain": 1.0}}}, "unknown"),
-        ({"training": {"validation": {"gain": 0.0}}}, "no"),
-        ({"training": {"validation": {"gain": float("nan")}}}, "no"),
+        ({"decision": {}}, "no"),
+        ({"decision": {"reasons": ["it gains 0.9 over fgd"]}}, "no"),
+        ({"decision": {"promoted": "true"}}, "no"),
+        ({"decision": {"promoted": 1}}, "no"),
+        ({"decision": None}, "no"),
+        ({"decision": 7}, "no"),
+        ({"origin": "found"}, "no"),  # somebody cut the decision out
+        ({"origin": "tuned", "provenance": {}}, "no"),
     ],
 )
 def test_a_card_says_whether_a_policy_is_validated(card, word):
     assert card_validation(card).word == word
+
+
+@pytest.mark.parametrize(
+    ("network", "figures", "word"),
+    [
+        ("attention", {"score": 0.97}, "unknown"),
+        ("q-table", {"gain": 1.0}, "unknown"),
+        ("q-table", {"gain": float("nan")}, "no"),
+        ("mlp", {"gain": 1.0}, "unknown"),
+        ("mlp", {"gain": 0}, "no"),
+        ("mlp", {"gain": -0.0}, "no"),
+        ("mlp", {"gain": float("nan")}, "no"),
+        ("mlp", {"gain": float("inf")}, "no"),
+        ("mlp", {"gain": "2.5"}, "no"),
+        ("mlp", {"gain": True}, "no"),
+        ("mlp", {"gain": [1.0]}, "no"),
+        ("mlp", {"score": 0.97}, "no"),
+        ("mlp", None, "no"),
+    ],
+)
+def test_a_net_must_state_its_gain_over_fgd_where_its_training_measures_it(network, figures, word):
+    card = {"network": network, "training": {"validation": figures}}
+    assert training_validation(card).word == word
+    decided = {**card, "decision": {"promoted": True}}  # nobody promotes nets
+    assert training_validation(decided).word == word
 
 
 def test_a_validation_travels_in_a_card():

@@ -131,6 +131,7 @@ class Card:
                 **({"uncut": self.reduced.uncut} if self.reduced.uncut else {}),
             },
             "decision": {
+                "promoted": promotion.accepted,
                 "incumbent": self.incumbent,
                 **({"figure": FITNESS, "aim": self.aim} if self.aim else {}),
                 "gain": [round(each, 4) for each in (gain.mean, gain.low, gain.high)],

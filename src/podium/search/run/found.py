@@ -88,6 +88,13 @@ def best_of(run: str, folder: Path) -> Path:
     )
 
 
+def run_that_wrote(text: str) -> str | None:
+    """Finds the run of the settings whose best policy is this very text."""
+    runs = load_settings().search.folder
+    found = (path.parent.name for path in sorted(runs.glob(f"*/{BEST}")) if _text(path) == text)
+    return next(found, None)
+
+
 def _text(path: Path) -> str:
     """Reads a file up to the largest size of a candidate: it may be larger than memory."""
     try:

@@ -222,6 +222,9 @@ class Extender(Component):
                 role = "active" if policy is self._policies[0] else "shadow"
                 facts = {"policy": policy.name, "role": role, "problem": policy.validation.reason}
                 self._log.warning("a policy is not validated", **facts)
+        active = self._policies[0]
+        if active.origin == "file" and active.validation.is_passed is None:
+            self._log.warning("nothing says whether a policy is validated", policy=active.name)
 
     def _write_events(self, following: Following) -> None:
         writer = EventWriter(self._metrics, self._log)

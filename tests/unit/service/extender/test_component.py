@@ -19,6 +19,7 @@ from support.kubelike import gpu_node, gpu_pod, live
 from support.served_extender import Cluster, Served
 from support.service import JSON
 
+OWN = FOUND.replace("7", "8")
 NODES = [gpu_node(name) for name in "abc"]
 OLD = [live(gpu_pod(f"old-{i}", 1 + i % 2), f"o{i}", "b") for i in range(2)]
 
@@ -251,7 +252,7 @@ def test_it_is_marked_wherever_it_scores_all_the_same(tmp_path, cluster, run):
 
 
 def test_any_policy_may_be_a_shadow_under_its_own_name(tmp_path, cluster, run):
-    (tmp_path / "mine.py").write_text(FOUND)
+    (tmp_path / "mine.py").write_text(OWN)
     shadow = f"run:{run.path.name}, {tmp_path / 'mine.py'}, fed-gpu, best-fit"
     with Served(tmp_path, cluster, policy="best-fit", shadow=shadow).start() as service:
         service.prioritize(live(gpu_pod("p"), "u"))
@@ -268,11 +269,25 @@ def test_any_policy_may_be_a_shadow_under_its_own_name(tmp_path, cluster, run):
 
 
 def test_shadows_that_could_not_be_told_apart_end_the_start(tmp_path, cluster):
-    (tmp_path / "best-fit.py").write_text(FOUND)
+    (tmp_path / "best-fit.py").write_text(OWN)
     shadow = str(tmp_path / "best-fit.py")
     with Served(tmp_path, cluster, policy="best-fit", shadow=shadow) as service:
         service.start()
-        assert "2 policies are called best-fit" in service.components.failure.message
+        told = "best-fit is the name of a policy that ships with Podium, and this is another"
+        assert told in service.components.failure.message
+
+
+def test_a_policy_of_nobody_known_is_told_apart_where_it_scores(tmp_path, cluster):
+    (tmp_path / "mine.py").write_text(OWN)
+    with Served(tmp_path, cluster, policy=str(tmp_path / "mine.py")).start() as service:
+        warning, ready = logged(service)
+        assert (warning["level"], warning["policy"]) == ("warning", "mine")
+        assert warning["message"] == "nothing says whether a policy is validated"
+        assert ready["validated"] == service.get("/readyz").json["validated"] == "unknown"
+        assert service.get("/").json["config"]["validated"] == "unknown"
+        assert info_lines(service) == [
+            'podium_extender_policy_info{policy="mine",role="active",validated="unknown"} 1.0'
+        ]
 
 
 def test_a_policy_that_is_not_there_ends_the_start(tmp_path, cluster):
