@@ -187,7 +187,8 @@ def test_podium_alone_may_read_and_nothing_more(plane, api, tmp_path):
 
 
 def test_with_bind_podium_may_bind_and_nothing_more(plane, api, tmp_path):
-    with installed(plane, tmp_path, {"mode": "extender", "extender": {"bind": True}}):
+    values = {"mode": "extender", "replicas": 1, "extender": {"bind": True}}
+    with installed(plane, tmp_path, values):
         assert may(api, "", "pods/binding", "create")
         others = [each for each in SCHEDULING if each[1] != "pods/binding"]
         assert not any(may(api, *each) for each in (*NEVER, *others))
