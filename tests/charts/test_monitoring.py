@@ -237,6 +237,17 @@ def test_every_alert_is_on_the_page_and_the_page_names_no_other(page):
     assert re.findall(r"^\| `(Podium\w+)` \|", text, re.MULTILINE) == [*CASES]
 
 
+def test_where_podium_filters_pods_that_fail_are_asked_about_too(tmp_path):
+    found = {}
+    for is_on in (False, True):
+        made = rendered({"extender": {"filter": is_on}}, tmp_path)
+        rules = of_kind(made, "PrometheusRule")["spec"]["groups"][0]["rules"]
+        found[is_on] = next(each for each in rules if each["alert"] == "PodiumNotAsked")
+    assert 'result="scheduled"}' in found[False]["expr"]
+    assert 'result=~"scheduled|error"}' in found[True]["expr"]
+    assert "No pod is placed meanwhile" in found[True]["annotations"]["description"]
+
+
 def test_whoever_is_on_call_turns_podium_off_by_one_command(tmp_path):
     text = (ROOT / "docs" / "on-call.md").read_text(encoding="utf-8")
     for command in (

@@ -279,7 +279,9 @@ def test_the_real_kube_scheduler_takes_every_configuration(plane, api, name, tmp
     with plane.scheduler(configuration):
         api.create(asked)
         if not extender["ignorable"]:
-            assert "connection refused" in api.wait_until_unschedulable(asked)
+            told = api.wait_until_unschedulable(asked)
+            assert told.startswith("SchedulerError")
+            assert "connection refused" in told
             return
         # By its own score, which packs, unless it has none.
         expected = ("empty", "used") if name == "bare" else ("used",)
