@@ -21,11 +21,14 @@ from support.helm import (
     ROOT,
     VALUE_SETS,
     helm,
+    mounted,
     of_kind,
     rendered,
     scheduler_configuration,
     template,
 )
+from support.kubelike import gpu_node, gpu_pod, live
+from support.served_extender import Cluster, Served
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 FOUND_CARD = '{"origin": "found"}'  # somebody cut the decision out
@@ -282,6 +285,18 @@ def test_podium_takes_the_policies_that_the_chart_mounts(tmp_path):
     mine, other = load(str(tmp_path / "mine.py")), load(str(tmp_path / "found.json"))
     assert (mine.name, mine.validation.word) == ("mine", "unknown")
     assert (other.name, other.validation.word) == ("run:ab12", "no")
+
+
+def test_any_policy_scores_in_the_shadow_as_the_chart_mounts_it(tmp_path):
+    values = {"shadow": ["mine", "found", "fed-gpu"], "sources": {"mine": POLICY, "found": POLICY}}
+    made = rendered({"policy": {**values, "cards": {"found": CARD}}}, tmp_path)
+    told = mounted(made, tmp_path)
+    with Served(tmp_path, Cluster(*map(gpu_node, "abc")), **told).start() as service:
+        service.prioritize(live(gpu_pod("p"), "u"))
+        shown = service.get("/v1/explain/default/p").json["shadow"]
+        words = service.get("/").json["config"]["shadow"]
+    assert words == {"mine": "unknown", "run:ab12": "no", "fed-gpu": "yes"}
+    assert shown.keys() == words.keys()
 
 
 def test_a_promoted_policy_scores_by_its_card(tmp_path):

@@ -92,7 +92,7 @@ def asked_in(expression):
 def expressions(rules, dashboard):
     yield from (rule["expr"] for group in rules["groups"] for rule in group["rules"])
     for panel in dashboard["panels"]:
-        yield from (target["expr"] for target in panel["targets"])
+        yield from (target["expr"] for target in panel.get("targets", ()))
     queries = [each for each in dashboard["templating"]["list"] if each["type"] == "query"]
     yield from (each["definition"].replace(", job)", "").replace(", namespace)", "") + "]"
                 for each in queries)  # fmt: skip
@@ -132,7 +132,16 @@ def test_the_dashboard_is_one_that_grafana_reads(dashboard):
     variables = {each["name"] for each in dashboard["templating"]["list"]}
     used = set(re.findall(r"\$\{?([a-z]+)\b", json.dumps(panels)))
     assert used <= variables
-    assert all(target["expr"] for each in panels for target in each["targets"])
+    shown = [each for each in panels if each["type"] != "row"]
+    assert all(target["expr"] for each in shown for target in each["targets"])
+
+
+def test_what_becomes_of_the_cluster_has_a_row_of_its_own(dashboard, extender_figures):
+    places = [(each["gridPos"]["y"], each) for each in dashboard["panels"]]
+    ((start, _),) = [each for each in places if each[1]["type"] == "row"]
+    below = json.dumps([each for y, each in places if y > start])
+    outcome = {name for name in extender_figures if name.startswith("podium_cluster_")}
+    assert outcome == {base(name) for name in re.findall(r"podium_\w+", below)}
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +235,17 @@ def test_every_alert_is_tried(rules):
 def test_every_alert_is_on_the_page_and_the_page_names_no_other(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert re.findall(r"^\| `(Podium\w+)` \|", text, re.MULTILINE) == [*CASES]
+
+
+def test_where_podium_filters_pods_that_fail_are_asked_about_too(tmp_path):
+    found = {}
+    for is_on in (False, True):
+        made = rendered({"extender": {"filter": is_on}}, tmp_path)
+        rules = of_kind(made, "PrometheusRule")["spec"]["groups"][0]["rules"]
+        found[is_on] = next(each for each in rules if each["alert"] == "PodiumNotAsked")
+    assert 'result="scheduled"}' in found[False]["expr"]
+    assert 'result=~"scheduled|error"}' in found[True]["expr"]
+    assert "No pod is placed meanwhile" in found[True]["annotations"]["description"]
 
 
 def test_whoever_is_on_call_turns_podium_off_by_one_command(tmp_path):

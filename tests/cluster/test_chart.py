@@ -187,7 +187,8 @@ def test_podium_alone_may_read_and_nothing_more(plane, api, tmp_path):
 
 
 def test_with_bind_podium_may_bind_and_nothing_more(plane, api, tmp_path):
-    with installed(plane, tmp_path, {"mode": "extender", "extender": {"bind": True}}):
+    values = {"mode": "extender", "replicas": 1, "extender": {"bind": True}}
+    with installed(plane, tmp_path, values):
         assert may(api, "", "pods/binding", "create")
         others = [each for each in SCHEDULING if each[1] != "pods/binding"]
         assert not any(may(api, *each) for each in (*NEVER, *others))
@@ -278,7 +279,9 @@ def test_the_real_kube_scheduler_takes_every_configuration(plane, api, name, tmp
     with plane.scheduler(configuration):
         api.create(asked)
         if not extender["ignorable"]:
-            assert "connection refused" in api.wait_until_unschedulable(asked)
+            told = api.wait_until_unschedulable(asked)
+            assert told.startswith("SchedulerError")
+            assert "connection refused" in told
             return
         # By its own score, which packs, unless it has none.
         expected = ("empty", "used") if name == "bare" else ("used",)

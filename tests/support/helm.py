@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from podium.kube.policy_files import FOLDER as POLICY_FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "podium"
@@ -135,6 +138,20 @@ def of_kind(objects: list[dict[str, Any]], kind: str, ending: str = "") -> dict[
         if each["kind"] == kind and each["metadata"]["name"].endswith(ending)
     ]
     return found
+
+
+def mounted(objects: list[dict[str, Any]], folder: Path) -> dict[str, str]:
+    """Puts the policies where their volume would be; gives the settings that name them there."""
+    held = of_kind(objects, "ConfigMap", "-policy")
+    files = {name: text.encode() for name, text in held["data"].items()}
+    files |= {name: b64decode(each) for name, each in held.get("binaryData", {}).items()}
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    told = of_kind(objects, "ConfigMap", "-settings")["data"]
+    return {
+        name: told[f"PODIUM_EXTENDER_{name.upper()}"].replace(POLICY_FOLDER, str(folder))
+        for name in ("policy", "shadow")
+    }
 
 
 def scheduler_configuration(objects: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 import json
+import shutil
 
 import pytest
 import yaml
 
 from podium.cli.main import app
+from podium.policies.registry import _TRAINED
 from podium.search.run.promoted import Decision, keep_decisions
 from support.found import FOUND, found_run
-from support.helm import of_kind
+from support.helm import mounted, of_kind
+from support.kubelike import gpu_node, gpu_pod, live
+from support.served_extender import Cluster, Served
 
 
 @pytest.fixture
@@ -101,6 +105,25 @@ def test_any_policies_score_in_the_shadow(run, tmp_path):
     assert json.loads(files[told[1].rpartition("/")[2]])["name"] == "run:ab12"
     assert "podium.dev/unvalidated" not in done.stdout
     assert done.stderr == "note: run:ab12 is not validated: it was not promoted\n"
+
+
+def test_what_it_prints_has_any_policy_score_in_the_shadow(run, found, tmp_path):
+    (tmp_path / "mine.py").write_text(FOUND.replace("7", "8"))
+    card = (_TRAINED / "mlp.json").read_text().replace('"name": "mlp"', '"name": "learned"')
+    (found.path.parent / "cd34").mkdir()
+    (found.path.parent / "cd34" / "best.json").write_text(card)
+    shutil.copy(_TRAINED / "mlp.npz", found.path.parent / "cd34" / "best.npz")
+    shadows = ("run:ab12", "run:cd34", tmp_path / "mine.py", "fed-gpu")
+    done = run("--policy", "fgd", *(word for each in shadows for word in ("--shadow", each)))
+    (tmp_path / "volume").mkdir()
+    told = mounted(list(yaml.safe_load_all(done.stdout)), tmp_path / "volume")
+    shutil.rmtree(found.path.parent)  # no run is known in the cluster
+    with Served(tmp_path, Cluster(*map(gpu_node, "abc")), **told).start() as service:
+        service.prioritize(live(gpu_pod("p"), "u"))
+        shown = service.get("/v1/explain/default/p").json["shadow"]
+        words = service.get("/").json["config"]["shadow"]
+    assert words == {"run:ab12": "no", "run:cd34": "unknown", "mine": "unknown", "fed-gpu": "yes"}
+    assert shown.keys() == words.keys()
 
 
 def test_large_policies_are_applied_by_the_server(run, tmp_path):

@@ -149,6 +149,7 @@ def test_the_card_holds_every_figure_and_invents_none(promoted):
         assert set(row["differences"]) == {"fgd", "first-fit", "best-fit", "kube-packing"}
         assert row["seeds"] == 8
     assert "placed_100_share" in card["validation"][0]["means"]
+    assert card["decision"]["promoted"] is True
     assert card["decision"]["gain"][1] > 0
     assert card["reduction"]["parts"] < card["reduction"]["parts_before"]
     assert all("sentence" in part for part in card["parts"])
