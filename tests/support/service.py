@@ -60,9 +60,8 @@ class Service:
     """Answers requests in this process."""
 
     def __init__(self, folder, flags=None, token=None, is_started=True):
-        self.settings = load_settings(
-            {"store.url": str(folder / "podium.db"), **(flags or {})}, environ={}, folder=folder
-        )
+        own = {"store.url": str(folder / "podium.db"), "serve.store_limit_s": ANSWER_S}
+        self.settings = load_settings({**own, **(flags or {})}, environ={}, folder=folder)
         self.runner = asyncio.Runner()
         self.store = open_store(self.settings.store.url)
         self.lines = io.StringIO()
