@@ -13,6 +13,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes --only-binary :all: --no-deps
 OWN := $(PIP) install --no-index --no-deps --no-build-isolation -e .
 TESTS := $(BIN)/pytest -n auto --dist worksteal -q
+# Each process has a control plane of its own, and 2 GB; the tests of a file share what they made.
+CLUSTER_TESTS := $(BIN)/pytest tests/cluster -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -q
 # As pip does with what it copies: tests start some thousand processes, and each would do it again.
 COMPILE := $(BIN)/python -m compileall -q src
 
@@ -31,7 +33,7 @@ test-deep: $(VENV)/.ready-dev
 
 e2e: $(VENV)/.ready-dev
 	assets="$${KUBEBUILDER_ASSETS:-$$(tools/build_control_plane.sh)}" \
-	&& KUBEBUILDER_ASSETS="$$assets" $(BIN)/pytest tests/cluster -q
+	&& KUBEBUILDER_ASSETS="$$assets" $(CLUSTER_TESTS)
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

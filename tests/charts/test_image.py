@@ -24,7 +24,7 @@ CONFINED = (
     "mount --bind {0}/var {0}/var && mount --bind {0}/tmp {0}/tmp && mount -o remount,ro,bind /"
 )
 AS_USER = "setpriv --reuid {0} --regid {1} --clear-groups --no-new-privs --inh-caps=-all"
-START_S = 120.0
+START_S = 300.0
 
 
 def instructions():

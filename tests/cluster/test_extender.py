@@ -16,7 +16,14 @@ from podium.sim.engine import Setup, simulate
 from podium.sim.protocols import Rounds
 from podium.traces import load_trace
 from support.binary import PODIUM, run
-from support.extended import configuration, figure, podium, wait_until, wait_until_decided
+from support.extended import (
+    configuration,
+    figure,
+    podium,
+    podium_process,
+    wait_until,
+    wait_until_decided,
+)
 from support.kube_api import unschedulable
 from support.kubelike import gpu_node, gpu_pod
 
@@ -345,7 +352,7 @@ class Broken(threading.Thread):
             while connection.recv(65536):
                 self.asked += 1
                 if self.answer is None:
-                    time.sleep(30)
+                    time.sleep(600)
                     return
                 connection.sendall(self.answer)
 
@@ -383,14 +390,14 @@ def test_pods_are_scheduled_beside_a_broken_extender(plane, api, answer):
         took_s = time.monotonic() - started_s
         assert extender.asked
     # A hang costs every pod the timeout, one after another.
-    assert (took_s > 0.8) if answer is None else (took_s < 20)
+    assert (took_s > 0.8) if answer is None else (took_s < 120)
 
 
 def test_pods_are_scheduled_while_the_extender_is_dead_and_scored_once_it_is_back(
     plane, api, tmp_path
 ):
     api.create_all([gpu_node(f"node-{i}") for i in range(4)])
-    with podium(plane, tmp_path, policy="best-fit", ties="order") as process:
+    with podium_process(plane, tmp_path, policy="best-fit", ties="order") as process:
         url = process.url
         with plane.scheduler(configuration(url)):
             first = [gpu_pod(f"pod-{i}") for i in range(3)]
@@ -401,7 +408,9 @@ def test_pods_are_scheduled_while_the_extender_is_dead_and_scored_once_it_is_bac
             api.create_all(second)
             wait_until_decided(api, second)
             port = str(urlsplit(url).port)
-            with podium(plane, tmp_path, "--port", port, policy="best-fit", ties="order") as again:
+            with podium_process(
+                plane, tmp_path, "--port", port, policy="best-fit", ties="order"
+            ) as again:
                 third = [gpu_pod(f"back-{i}") for i in range(2)]
                 api.create_all(third)
                 wait_until_decided(api, third)

@@ -26,7 +26,7 @@ NODES, SEED = 100, 2
 PODS, MANY = 600, 900
 """600 pods ask for 85 % of the GPUs, 900 for 128 %: these fill the cluster."""
 
-SETTLED_S = 300.0
+SETTLED_S = 600.0
 LONG_S = 60
 """A machine that is busy with other things may take long to bind a pod."""
 
@@ -265,7 +265,7 @@ def test_a_filled_cluster_gains_what_the_simulator_promises(plane, api, openb, t
         tell(f"{form} | {policy} | {least:.2f} to {most:.2f} | {found[policy]:.2f}")
     gain = found["fed-gpu"] - found["kube-default"]
     gains = [promised["fed-gpu"][0] - each for each in promised["kube-default"]]
-    assert min(abs(gain - each) for each in gains) <= 1.0, (promised, found)
+    assert min(gains) - 1.0 <= gain <= max(gains) + 1.0, (promised, found)
 
 
 def orders(nodes):

@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.account import FAULTS, account
-from support.extended import configuration, figure, podium, wait_until, wait_until_decided
+from support.extended import configuration, figure, podium_process, wait_until, wait_until_decided
 from support.kubelike import gpu_node, gpu_pod
 from support.tcp_proxy import tcp_proxy
 
-TIMEOUT_S = 0.2
+TIMEOUT_S = 1.0
 PODS = 6
 PAUSE_S = 31.0
 RECOVERY_S = 10.0
 """How long it may take until a cluster is followed again once its credentials are good."""
 
-BUSY_S = 5.0
+BUSY_S = 20.0
 """What a machine that is busy with other things may need beside all timeouts."""
 
 SCORED = 'podium_extender_duration_seconds_count{verb="prioritize"}'
@@ -55,7 +55,7 @@ def cluster(api):
 
 def test_a_hang_costs_no_more_than_the_timeout_and_ends_by_itself(plane, cluster, tmp_path):
     """The process is stopped: its sockets stay open, and nothing is answered."""
-    with podium(plane, tmp_path, policy="best-fit", ties="order") as process:
+    with podium_process(plane, tmp_path, policy="best-fit", ties="order") as process:
         url = configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")
         with plane.scheduler(url):
             assert follows_the_policy(cluster, process)
@@ -69,7 +69,7 @@ def test_a_hang_costs_no_more_than_the_timeout_and_ends_by_itself(plane, cluster
 
 
 def test_a_crash_costs_nothing_and_a_new_process_takes_over(plane, cluster, tmp_path):
-    with podium(plane, tmp_path, policy="best-fit", ties="order") as process:
+    with podium_process(plane, tmp_path, policy="best-fit", ties="order") as process:
         port = str(urlsplit(process.url).port)
         with plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")):
             assert follows_the_policy(cluster, process)
@@ -77,22 +77,24 @@ def test_a_crash_costs_nothing_and_a_new_process_takes_over(plane, cluster, tmp_
             found, took_s = scheduled(cluster)
             assert took_s < BUSY_S
             assert len(set(found.values())) > 3  # kube-scheduler spreads
-            with podium(plane, tmp_path, "--port", port, policy="best-fit", ties="order") as again:
+            with podium_process(
+                plane, tmp_path, "--port", port, policy="best-fit", ties="order"
+            ) as again:
                 wait_until(lambda: again.get("/readyz").status == 200)
                 assert follows_the_policy(cluster, again)
 
 
 @pytest.mark.parametrize("is_in_time", [True, False], ids=["in-time", "too-late"])
 def test_slow_answers_count_if_they_come_in_time(plane, cluster, tmp_path, is_in_time):
-    delay_s = TIMEOUT_S / 4 if is_in_time else TIMEOUT_S * 2
+    delay_s, timeout_s = (0.05, 30.0) if is_in_time else (5.0, 0.2)
     with (
-        podium(plane, tmp_path, policy="best-fit", ties="order") as process,
+        podium_process(plane, tmp_path, policy="best-fit", ties="order") as process,
         delayed(urlsplit(process.url).port, delay_s) as slow,
-        plane.scheduler(configuration(slow, httpTimeout=f"{TIMEOUT_S}s")),
+        plane.scheduler(configuration(slow, httpTimeout=f"{timeout_s}s")),
     ):
         found, took_s = scheduled(cluster)
         assert figure(process, SCORED) >= PODS
-    cost_s = PODS * min(delay_s, TIMEOUT_S)
+    cost_s = PODS * min(delay_s, timeout_s)
     assert cost_s <= took_s <= cost_s + BUSY_S
     assert (len(set(found.values())) <= 2) == is_in_time
 
@@ -101,7 +103,7 @@ def test_slow_answers_count_if_they_come_in_time(plane, cluster, tmp_path, is_in
 def test_credentials_that_are_bad_for_a_while_end_nothing(plane, cluster, tmp_path, fault):
     with account(plane, tmp_path) as watcher, tcp_proxy(plane.access.port) as proxy:
         kubeconfig = watcher.kubeconfig(proxy.port, is_plugin=fault == "plugin")
-        with podium(
+        with podium_process(
             plane, tmp_path, policy="best-fit", ties="order", kubeconfig=kubeconfig
         ) as process:
             wait_until(lambda: process.get("/readyz").status == 200)
@@ -161,7 +163,7 @@ def large_pod(name):
 
 def test_a_policy_that_never_ends_for_one_pod_delays_no_other(plane, cluster, tmp_path):
     policy = policy_file(tmp_path, ENDLESS)
-    with podium(plane, tmp_path, policy=policy, ties="order") as process:
+    with podium_process(plane, tmp_path, policy=policy, ties="order") as process:
         with plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")):
             assert follows_the_policy(cluster, process)
             bad = large_pod("endless")
@@ -177,7 +179,9 @@ def test_a_policy_that_never_ends_for_one_pod_delays_no_other(plane, cluster, tm
 def test_a_slow_policy_is_neutral_until_it_is_in_time(plane, cluster, tmp_path):
     """It is tried again half a minute after it was late for the third time."""
     with (
-        podium(plane, tmp_path, policy=policy_file(tmp_path, SLOW), ties="order") as process,
+        podium_process(
+            plane, tmp_path, policy=policy_file(tmp_path, SLOW), ties="order"
+        ) as process,
         plane.scheduler(configuration(process.url, httpTimeout=f"{TIMEOUT_S}s")),
     ):
         assert follows_the_policy(cluster, process)
@@ -197,7 +201,7 @@ def test_nodes_that_cannot_be_modelled_have_their_share_of_pods(plane, api, tmp_
         [*(gpu_node(f"node-{i}", 4) for i in range(4)), *(gpu_node(n, 32) for n in large)]
     )
     with (
-        podium(plane, tmp_path, policy="best-fit", ties="equal") as process,
+        podium_process(plane, tmp_path, policy="best-fit", ties="equal") as process,
         plane.scheduler(configuration(process.url)),
     ):
         pods = [gpu_pod(f"pod-{next(NUMBERS):03}") for _ in range(14)]

@@ -18,7 +18,7 @@ from support.kube_api import POLL_S, unschedulable
 from support.manifests import bound, node, pod
 
 WORLDS = 20
-ANSWER_S = 30.0
+ANSWER_S = 120.0
 WORLD = "podium.dev/world"
 HOST = "kubernetes.io/hostname"
 

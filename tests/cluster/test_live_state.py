@@ -78,7 +78,7 @@ def test_events_and_lists_tell_the_same(plane, api):
             bound_pods = [uid for uid, node in heard if node == "n1"]
             assert len(bound_pods) == 5
             assert all(each.lists == 1 for each in watch.health().values())
-            assert watch.age_s < 5
+            assert watch.age_s < 60
 
     play(scenario())
 
@@ -88,7 +88,7 @@ def test_pod_groups_are_seen(plane, api):
         async with following(plane.kubeconfig) as (state, _):
             made = api.create(gpu_pod("member", 1, schedulingGroup={"podGroupName": "train"}))
             api.create(group("train", 4))
-            for _ in range(250):
+            for _ in range(5000):
                 pod = state.pod(made["metadata"]["uid"])
                 gang = pod and state.gang_of(pod)
                 if gang is not None and gang.rule.minimum == 4:
@@ -116,7 +116,7 @@ def test_a_watch_that_breaks_is_resumed_where_it_was(api, proxy, kubeconfig):
 
 async def begun(watch, watches):
     """Waits until every watch was begun so many times."""
-    for _ in range(500):
+    for _ in range(5000):
         if all(each.watches >= watches for each in watch.health().values()):
             return
         await asyncio.sleep(0.02)
@@ -134,7 +134,7 @@ def test_a_watch_that_falls_silent_is_given_up(api, proxy, kubeconfig):
             await begun(watch, 2)
             proxy.silence()
             await go_on(api, "silent")
-            await agrees(state, api, within_s=5)
+            await agrees(state, api)
             assert watch.health()["Pod"].failures > 0
 
     play(scenario())

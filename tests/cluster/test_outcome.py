@@ -116,10 +116,12 @@ def test_figures_are_what_the_objects_add_up_to(plane, api, tmp_path):
     large = [sized(f"large-{i}", 8, 8) for i in range(4)]
     made = [*ending, *lasting, *large]
     api.create_all(nodes)
-    api.create_all(made)
+    api.create_all(ending)
     settings = {"policy": "fed-gpu", "shadow": "worst-fit", "twin": True}
     with podium(plane, tmp_path, **settings) as process:
         with plane.scheduler(configuration(process.url)):
+            wait_until(lambda: all("nodeName" in each["spec"] for each in api.pods()))
+            api.create_all([*lasting, *large])
             wait_until(lambda: ended(api) == len(ending))
             wait_until(lambda: agree(process, api, made))
             found, bound = (

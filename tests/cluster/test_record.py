@@ -7,6 +7,7 @@ import stat
 import subprocess
 import time
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 
@@ -19,9 +20,9 @@ from support.kubelike import gpu_node, gpu_pod
 from support.manifests import bound
 from support.tcp_proxy import tcp_proxy
 
-WAIT_S = 20.0
+WAIT_S = 120.0
 RECOVERY_S = 10.0
-BUSY_S = 5.0
+BUSY_S = 20.0
 """What a machine that is busy with other things may need beside all that is promised."""
 
 
@@ -69,7 +70,29 @@ def wait_until(is_so):
 
 
 def phases(api):
-    return {pod["metadata"]["name"]: pod["status"].get("phase") for pod in api.pods()}
+    return phases_of(api.pods())
+
+
+def recorded(folder):
+    """Tells what the recording knows of pods by now."""
+    pods = load_recording(folder / "cluster.jsonl").pods.values()
+    return phases_of(each.value for each in pods)
+
+
+def phases_of(pods):
+    return {pod["metadata"]["name"]: pod["status"].get("phase") for pod in pods}
+
+
+def run_times(api):
+    """Gives the seconds for which pods ran that have ended."""
+    found = {}
+    for pod in api.pods():
+        for each in pod["status"].get("containerStatuses", ()):
+            if ended := each["state"].get("terminated"):
+                times = (datetime.fromisoformat(ended[at]) for at in ("finishedAt", "startedAt"))
+                finished, started = times
+                found[pod["metadata"]["name"]] = (finished - started).total_seconds()
+    return found
 
 
 def test_a_recorder_that_is_killed_and_started_again_has_seen_it_all(plane, api, tmp_path):
@@ -84,8 +107,7 @@ def test_a_recorder_that_is_killed_and_started_again_has_seen_it_all(plane, api,
         create(api, timed("long", 4))
         create(api, timed("missed", 600))
         create(api, gpu_pod("pending", 1))
-        wait_until(lambda: phases(api)["missed"] == "Running")
-        time.sleep(0.5)
+        wait_until(lambda: recorded(tmp_path).get("missed") == "Running")
         process.kill()
         process.wait()
     # While nobody looks, one ends and one is deleted.
@@ -93,8 +115,7 @@ def test_a_recorder_that_is_killed_and_started_again_has_seen_it_all(plane, api,
     wait_until(lambda: phases(api)["long"] == "Succeeded")
     with recording(plane, tmp_path, "--json") as process:
         create(api, timed("late", 1))
-        wait_until(lambda: phases(api)["late"] == "Succeeded")
-        time.sleep(0.5)
+        wait_until(lambda: recorded(tmp_path).get("late") == "Succeeded")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=WAIT_S)
         assert process.returncode == 130, err
@@ -104,8 +125,10 @@ def test_a_recorder_that_is_killed_and_started_again_has_seen_it_all(plane, api,
     trace = load_trace(str(tmp_path / "cluster.jsonl"))
     pods = {pod.name: pod for pod in trace.workload.specs()}
     assert pods["before"].node == "n1"
+    ran_s = run_times(api)
     for name, seconds in (("short-0", 1), ("short-1", 2), ("long", 4), ("late", 1)):
-        assert abs(pods[name].duration_s - seconds) <= 1, name  # times are in whole seconds
+        assert ran_s[name] >= seconds - 1, name  # times are in whole seconds
+        assert pods[name].duration_s == ran_s[name], name
         assert pods[name].node == ""
     assert pods["late"].arrival_s > pods["long"].arrival_s > 0
 
@@ -126,7 +149,7 @@ def test_a_hashed_recording_goes_on_after_a_crash(plane, api, tmp_path):
     create(api, timed("secret-stays", 600, "secret-node"))
     wait_until(lambda: set(phases(api).values()) == {"Running"})
     with recording(plane, tmp_path, "--hash-names") as process:
-        time.sleep(0.5)
+        wait_until(lambda: len(recorded(tmp_path)) == 2)
         process.kill()
         process.wait()
     api.delete(timed("secret-missed", 600))

@@ -45,12 +45,12 @@ def cluster(folder, *pods):
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
-    assert has_begun.wait(30)
+    assert has_begun.wait(120)
     try:
         yield str(file[0])
     finally:
         loop.call_soon_threadsafe(ending.set)
-        thread.join(30)
+        thread.join(120)
         loop.close()
 
 

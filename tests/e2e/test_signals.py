@@ -28,7 +28,7 @@ def test_a_request_to_end_is_taken_as_an_interrupt(tmp_path, verb, number):
     try:
         _wait_until_heard(process, number)
         process.send_signal(number)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=300)
     finally:
         process.kill()
     # Python itself dies of SIGINT, which shells show as 130, where the interrupt came while a
@@ -38,7 +38,7 @@ def test_a_request_to_end_is_taken_as_an_interrupt(tmp_path, verb, number):
 
 
 def _wait_until_heard(process, number):
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and process.poll() is None:
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
         caught = next(line.split()[1] for line in lines if line.startswith("SigCgt"))
@@ -69,5 +69,5 @@ def test_an_interrupt_while_the_command_line_is_loaded_is_quiet(tmp_path):
     )  # fmt: skip
     assert process.stdout.readline() == "loading\n"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (130, "")

@@ -26,7 +26,7 @@ def _begun(folder, environ, episodes):
         [*TRAIN, "--episodes", str(episodes), "--save", "parted"], cwd=folder, text=True,
         env=clean_environment(folder, **environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not list(folder.glob("runs/*/checkpoint-*.npz")):
         assert time.monotonic() < deadline, process.poll()
         time.sleep(0.02)
@@ -57,7 +57,7 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(tmp_path, environ
 def test_a_training_that_is_asked_to_end_saves_and_says_how_to_go_on(tmp_path, environ, number):
     process = _begun(tmp_path, environ, 1_000_000)
     process.send_signal(number)
-    out, told = process.communicate(timeout=60)
+    out, told = process.communicate(timeout=300)
     assert process.returncode == 130
     assert out == ""
     (listed,) = json.loads(run([*PODIUM, "runs", "list", "--json"], tmp_path, **environ).stdout)

@@ -16,7 +16,7 @@ from support.kube_api import KubeApi, KubeApiError
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 NUMBERS = itertools.count()
 
 PLUGIN = """#!/bin/sh

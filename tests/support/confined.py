@@ -33,7 +33,7 @@ def run_confined(program, target=0, before=""):
     done = subprocess.run(
         [sys.executable, "-c", HEAD + before + ENTER + program + "\nos._exit(0)\n",
          str(os.getpid()), str(target)],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert not done.stderr, done.stderr
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]

@@ -6,11 +6,12 @@ import time
 from podium.kube.manifests import scheduler_configuration
 from support.kube_api import POLL_S
 from support.service import served
+from support.threaded_service import served_in_thread
 
 WEIGHT = 200
 """One place in the order outweighs all plugins of kube-scheduler together, which give 1,200."""
 
-ANSWER_S = 60.0
+ANSWER_S = 180.0
 
 
 def configuration(url, **more):
@@ -21,7 +22,7 @@ def configuration(url, **more):
         "weight": WEIGHT,
         "nodeCacheCapable": True,
         "ignorable": True,
-        "httpTimeout": "2s",
+        "httpTimeout": "30s",  # however busy the machine is
         **more,
     }
     return {
@@ -35,17 +36,32 @@ def as_installed(url):
     """Writes the configuration that the chart installs; only a busy machine may be slower."""
     found = scheduler_configuration(url)
     for each in found.get("extenders", ()):
-        each["httpTimeout"] = "2s"
+        each["httpTimeout"] = "30s"
     return found
 
 
 @contextlib.contextmanager
-def podium(plane, folder, *flags, **settings):
-    """Runs Podium as the extender of a control plane."""
-    settings = {"kubeconfig": plane.kubeconfig, **settings}
-    given = {f"PODIUM_EXTENDER_{name.upper()}": str(value) for name, value in settings.items()}
-    with served(folder, *flags, PODIUM_SERVE_COMPONENTS="extender", **given) as process:
+def podium(plane, folder, **settings):
+    """Runs Podium as the extender of a control plane, in a thread of this process.
+
+    No policy is late, however busy the machine is.
+    """
+    with served_in_thread(folder, **environ_of(plane, max_answer_s=30, **settings)) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def podium_process(plane, folder, *flags, **settings):
+    """Runs Podium as the extender of a control plane, in a process that can be killed."""
+    with served(folder, *flags, **environ_of(plane, **settings)) as process:
         yield process
+
+
+def environ_of(plane, **settings):
+    """Writes the settings of an extender as variables of the environment."""
+    given = {"kubeconfig": plane.kubeconfig, **settings}
+    own = {f"PODIUM_EXTENDER_{name.upper()}": str(value) for name, value in given.items()}
+    return {"PODIUM_SERVE_COMPONENTS": "extender", **own}
 
 
 def wait_until_decided(api, pods, bound=None):

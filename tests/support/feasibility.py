@@ -22,7 +22,7 @@ from support.kube_api import KubeApi, Manifest, unschedulable
 from support.manifests import bound, node, pod
 
 SCHEDULER = "feasibility"
-ANSWER_S = 30.0
+ANSWER_S = 120.0
 POLL_S = 0.01
 # One node more than the world has: a pod that only it takes shows that the scheduler has seen all
 # that was written before. It has no label but WORLD, so it is in nobody's topology.

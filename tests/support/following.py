@@ -29,7 +29,7 @@ async def following(kubeconfig: Path) -> AsyncIterator[tuple[LiveState, ClusterW
         KubeClient(access) as client,
         ClusterWatch(client, Feed(state), random=random.Random(1)) as watch,
     ):
-        await asyncio.wait_for(watch.synced(), 30)
+        await asyncio.wait_for(watch.synced(), 120)
         yield state, watch
 
 
@@ -41,7 +41,7 @@ def fresh(api: KubeApi) -> LiveState:
     return state
 
 
-async def agrees(state: LiveState, api: KubeApi, within_s: float = 5.0) -> float:
+async def agrees(state: LiveState, api: KubeApi, within_s: float = 60.0) -> float:
     """Waits until a state is that of a fresh list; gives the time it took."""
     begun_s = time.monotonic()
     expected = image(await asyncio.to_thread(fresh, api))

@@ -59,11 +59,11 @@ class KubeApi(LocalApi):
     def namespaces(self) -> list[Any]:
         return list(self.ask("GET", "/api/v1/namespaces")["items"])
 
-    def wait_until_scheduled(self, pod: Manifest, timeout_s: float = 30.0) -> str:
+    def wait_until_scheduled(self, pod: Manifest, timeout_s: float = 120.0) -> str:
         """Gives the node that a pod was bound to."""
         return str(self._wait(pod, lambda seen: seen["spec"].get("nodeName"), timeout_s))
 
-    def wait_until_unschedulable(self, pod: Manifest, timeout_s: float = 30.0) -> str:
+    def wait_until_unschedulable(self, pod: Manifest, timeout_s: float = 120.0) -> str:
         """Gives what the scheduler says of a pod that fits nowhere."""
         return str(self._wait(pod, unschedulable, timeout_s))
 

@@ -70,7 +70,7 @@ class Watch:
                 yield f"{event} {address}"
 
     def _called(self):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while self.prefix and not any("+++" in line for line in self._lines(self._calls)[-1:]):
             assert time.monotonic() < deadline, "the tracer does not end"
             time.sleep(0.05)

@@ -169,7 +169,7 @@ def ids_in(store, after=0):
 
 def wait_until(is_true):
     """Waits until something has happened."""
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 300
     while not is_true():
         assert time.monotonic() < deadline_s
         time.sleep(0.001)

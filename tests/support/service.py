@@ -33,6 +33,8 @@ OBSERVE = {
 }
 ASSIGN = {"costs": [[1.0, 2.0], [3.0, 1.0]], "capacities": [1, 1]}
 JSON = {"content-type": "application/json"}
+ANSWER_S = 120.0
+"""A machine that is busy with other things may take long to answer, or to end."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,8 @@ class Service:
     """Answers requests in this process."""
 
     def __init__(self, folder, flags=None, token=None, is_started=True):
-        self.settings = load_settings(
-            {"store.url": str(folder / "podium.db"), **(flags or {})}, environ={}, folder=folder
-        )
+        own = {"store.url": str(folder / "podium.db"), "serve.store_limit_s": ANSWER_S}
+        self.settings = load_settings({**own, **(flags or {})}, environ={}, folder=folder)
         self.runner = asyncio.Runner()
         self.store = open_store(self.settings.store.url)
         self.lines = io.StringIO()
@@ -136,7 +137,40 @@ def scope_of(method, path, headers):
     }  # fmt: skip
 
 
-class Process:
+class Client:
+    """Asks the service at one address."""
+
+    url = ""
+
+    def connect(self, context=None):
+        parts = urlsplit(self.url)
+        if parts.scheme == "https":
+            context = context or ssl.create_default_context()
+            return http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=ANSWER_S, context=context
+            )
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=ANSWER_S)
+
+    def ask(self, method, path, body=None, headers=None, connection=None):
+        """Sends one request."""
+        used = connection or self.connect()
+        sent = json.dumps(body) if isinstance(body, dict) else body
+        used.request(method, path, sent, {**(JSON if body is not None else {}), **(headers or {})})
+        found = used.getresponse()
+        given = {name.lower(): value for name, value in found.getheaders()}
+        reply = Reply(found.status, given, found.read())
+        if connection is None:
+            used.close()
+        return reply
+
+    def post(self, path, body, **more):
+        return self.ask("POST", path, body, **more)
+
+    def get(self, path, **more):
+        return self.ask("GET", path, **more)
+
+
+class Process(Client):
     """Is a service in a process of its own."""
 
     def __init__(self, folder, *flags, prefix=(), ulimit="", **environ):
@@ -165,38 +199,11 @@ class Process:
                 self.others.append(line)
         raise AssertionError(f"the service ended without {message}: {self.logs}")
 
-    def connect(self, context=None):
-        parts = urlsplit(self.url)
-        if parts.scheme == "https":
-            context = context or ssl.create_default_context()
-            return http.client.HTTPSConnection(
-                parts.hostname, parts.port, timeout=30, context=context
-            )
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
-
-    def ask(self, method, path, body=None, headers=None, connection=None):
-        """Sends one request."""
-        used = connection or self.connect()
-        sent = json.dumps(body) if isinstance(body, dict) else body
-        used.request(method, path, sent, {**(JSON if body is not None else {}), **(headers or {})})
-        found = used.getresponse()
-        given = {name.lower(): value for name, value in found.getheaders()}
-        reply = Reply(found.status, given, found.read())
-        if connection is None:
-            used.close()
-        return reply
-
-    def post(self, path, body, **more):
-        return self.ask("POST", path, body, **more)
-
-    def get(self, path, **more):
-        return self.ask("GET", path, **more)
-
     def end(self, number=signal.SIGTERM):
         """Sends a signal and waits; gives the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        rest = self.process.communicate(timeout=60)[1]
+        rest = self.process.communicate(timeout=ANSWER_S)[1]
         for line in rest.splitlines():
             if line.startswith("{"):
                 self.logs.append(json.loads(line))

@@ -52,7 +52,7 @@ def interrupted(arguments, folder, *, after_s=0.0):
     return process.returncode, output, words
 
 
-def pressed_ctrl_c(arguments, folder, *, cue, after_s=3.0, deadline_s=60.0):
+def pressed_ctrl_c(arguments, folder, *, cue, after_s=3.0, deadline_s=300.0):
     """Presses ctrl-C on a command's own terminal some time after the cue; gives code and words."""
     ours, theirs = pty.openpty()
     environment = clean_environment(folder, TERM="xterm-256color", COLUMNS="120")

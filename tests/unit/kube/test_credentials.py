@@ -23,7 +23,7 @@ from podium.traces.kubernetes.recording import load_recording
 from support.fake_api import Answer, fake_api, kubeconfig, listed, status
 from support.kubelike import gpu_pod, live
 
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
 BEFORE, AFTER = (live(gpu_pod(name, 1), name) for name in ("before", "after"))
 
 PLUGIN = """#!/bin/sh

@@ -17,7 +17,7 @@ from podium.kube.watch import ClusterWatch
 from support.fake_api import Answer, event, fake_api, kubeconfig, listed, status
 from support.kubelike import gpu_pod, live
 
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 
 
 def pod(name, version="1"):

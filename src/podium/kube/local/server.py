@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ NAMESPACED = frozenset({"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "
 # No kubelet says that the containers are gone.
 AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 AT_A_TIME = 8
+ANSWER_S = 120.0  # a busy machine may take long
+IDLE_S = 45.0  # kube-apiserver drops connections that idle for 90 s
 
 
 class KubeApiError(Exception):
@@ -73,7 +76,7 @@ class KubeApi:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._trust = ssl.create_default_context(cafile=str(server.certificate))
-        self._idle: list[http.client.HTTPSConnection] = []
+        self._idle: list[tuple[http.client.HTTPSConnection, float]] = []
         self._pool = ThreadPoolExecutor(AT_A_TIME)
 
     def close(self) -> None:
@@ -84,7 +87,7 @@ class KubeApi:
     def forget_connections(self) -> None:
         """Closes the connections to a server that is no longer there."""
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[0].close()
 
     def ask(
         self, method: str, path: str, body: object = None, content_type: str = "application/json"
@@ -100,7 +103,7 @@ class KubeApi:
         except BaseException:
             connection.close()
             raise
-        self._idle.append(connection)
+        self._idle.append((connection, time.monotonic()))
         is_json = reply.getheader("Content-Type", "").startswith("application/json")
         content: Any = json.loads(text) if is_json else text.decode()
         if reply.status >= HTTPStatus.BAD_REQUEST:
@@ -110,9 +113,13 @@ class KubeApi:
 
     def _connection(self) -> http.client.HTTPSConnection:
         with contextlib.suppress(IndexError):
-            return self._idle.pop()
+            connection, since_s = self._idle.pop()
+            if time.monotonic() - since_s < IDLE_S:
+                return connection
+            connection.close()
+            self.forget_connections()  # the others are idle for longer
         return http.client.HTTPSConnection(
-            "127.0.0.1", self._server.port, timeout=30, context=self._trust
+            "127.0.0.1", self._server.port, timeout=ANSWER_S, context=self._trust
         )
 
     def create_all(self, manifests: Iterable[Manifest]) -> list[Any]:

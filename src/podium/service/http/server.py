@@ -149,6 +149,16 @@ def run(service: Service, listener: socket.socket) -> int:
     Raises:
         Exception: a component could not start, or broke while it ran.
     """
+    server = server_of(service)
+    server.run(sockets=[listener])
+    failure = service.components.failure or service.components.breakdown()
+    if failure is not None:
+        raise failure
+    return server.signal
+
+
+def server_of(service: Service) -> Server:
+    """Builds the server of a service as its settings say."""
     serve = service.settings.serve
     limits = _connection_limits(service)
     config = Config(
@@ -167,12 +177,7 @@ def run(service: Service, listener: socket.socket) -> int:
         lifespan="on",
     )
     config.handshake = _handshake(limits.max_connections)
-    server = Server(config, service)
-    server.run(sockets=[listener])
-    failure = service.components.failure or service.components.breakdown()
-    if failure is not None:
-        raise failure
-    return server.signal
+    return Server(config, service)
 
 
 def _connection_limits(service: Service) -> ConnectionLimits:

@@ -117,7 +117,7 @@ def test_figures_come_by_themselves(tmp_path, cluster):
             while not service.extender.outcome.accounts:
                 await asyncio.sleep(0.01)
 
-        service.runner.run(asyncio.wait_for(come(), 30))
+        service.runner.run(asyncio.wait_for(come(), 120))
         assert service.get("/v1/outcome").json["schedulers"][0]["gpus"] == 12
 
 

@@ -163,7 +163,10 @@ def test_more_requests_than_are_borne_are_put_off(tmp_path):
 
 def test_answers_that_nobody_reads_take_no_place(tmp_path):
     async def unread(service, count):
+        has_answered = asyncio.Event()
+
         async def send(_message):
+            has_answered.set()
             await asyncio.sleep(3600)
 
         body = json.dumps(SCORE).encode()
@@ -174,7 +177,7 @@ def test_answers_that_nobody_reads_take_no_place(tmp_path):
 
         scope = scope_of("POST", "/v1/score", JSON)
         tasks = [asyncio.create_task(service.app(scope, receive, send)) for _ in range(count)]
-        await asyncio.sleep(0.1)
+        await has_answered.wait()
         replies = [await service.answer("POST", "/v1/score", body, JSON) for _ in range(3)]
         for task in tasks:
             task.cancel()

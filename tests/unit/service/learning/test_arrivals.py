@@ -11,7 +11,7 @@ def test_promises_that_are_kept_together_wake_the_loop_once(monkeypatch):
     async def waited():
         loop, arrivals, calls = asyncio.get_running_loop(), Arrivals(), []
         promised = [Future() for _ in range(5)]
-        waiting = [asyncio.ensure_future(arrivals.of(each, 5.0)) for each in promised]
+        waiting = [asyncio.ensure_future(arrivals.of(each, 60.0)) for each in promised]
         await asyncio.sleep(0)
         call = loop.call_soon_threadsafe
 
@@ -35,7 +35,7 @@ def test_many_threads_lose_no_promise():
             threading.Thread(target=lambda own=own: [each.set_result(1) for each in own])
             for own in (promised[at::4] for at in range(4))
         ]
-        waiting = [asyncio.ensure_future(arrivals.of(each, 5.0)) for each in promised]
+        waiting = [asyncio.ensure_future(arrivals.of(each, 60.0)) for each in promised]
         await asyncio.sleep(0)
         for each in threads:
             each.start()
@@ -62,10 +62,10 @@ def test_a_loop_that_ended_keeps_no_other_from_being_called():
     kept.set_result(1)
 
     async def left():
-        waiting = asyncio.ensure_future(arrivals.of(kept, 5.0))
+        waiting = asyncio.ensure_future(arrivals.of(kept, 60.0))
         await asyncio.sleep(0)
         waiting.cancel()
 
     asyncio.run(left())
     arrivals._is_called = True  # it ended before it came
-    assert asyncio.run(arrivals.of(kept, 5.0)) == 1
+    assert asyncio.run(arrivals.of(kept, 60.0)) == 1

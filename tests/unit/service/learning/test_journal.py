@@ -130,7 +130,7 @@ def test_a_newcomer_does_not_hold_the_store_while_a_name_is_forgotten(store, mon
 def test_a_process_ends_whatever_its_store_does(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path / "podium.db")],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     assert done.stdout.split("\n") == ["given up", "closed", ""]
     (told,) = [json.loads(line) for line in done.stderr.splitlines() if "finish" in line]

@@ -80,7 +80,7 @@ def test_checkpoints_and_retention_follow_the_settings(tmp_path):
         for _ in range(10):
             assert service.post("/v1/observe", OBSERVE).status == 200
         known = service.post("/v1/score", SCORE).json["candidates"]
-        for _ in range(200):
+        for _ in range(2400):
             if service.store.observations.count() == 3:
                 break
             service.runner.run(asyncio.sleep(0.05))

@@ -29,7 +29,7 @@ def opened(server, slept):
         def open_(**given):
             usual = {
                 "models": ("small",), "base_url": server.url, "key": Secret(KEY),
-                "tokens": 10**9, "timeout_s": 5.0,
+                "tokens": 10**9, "timeout_s": 60.0,
             }  # fmt: skip
             pace = Pace(sleep=slept.append, now=lambda: NOW_S)
             generator = open_llm(LlmSettings(**(usual | given)), pace)
