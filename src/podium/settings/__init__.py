@@ -11,7 +11,14 @@ from podium.settings.load import (
     refusal,
     wishes,
 )
-from podium.settings.secret import Secrets, hidden, hidden_command, is_secret_name, known_secrets
+from podium.settings.secret import (
+    Secrets,
+    hidden,
+    hidden_command,
+    is_secret_name,
+    known_secrets,
+    secrets_within,
+)
 from podium.settings.sections import (
     GPU_LABELS,
     Compile,
@@ -33,5 +40,5 @@ __all__ = [
     "Search", "Secrets", "Serve", "Settings", "Shown", "Simulate", "Store", "Traces", "Trusted",
     "configured_secrets", "default_settings", "doubt_own", "hidden", "hidden_command",
     "inspect_settings", "is_secret_name", "keys", "known_secrets", "load_settings", "refusal",
-    "secrets_of", "sections", "shown", "wishes", "without_password",
+    "secrets_of", "secrets_within", "sections", "shown", "wishes", "without_password",
 ]  # fmt: skip
