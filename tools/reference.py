@@ -27,6 +27,7 @@ from podium.cli.render import plain_table
 from podium.errors import PodiumError
 from podium.policies import PairPolicy, catalogue, load
 from podium.settings import Key, default_settings, keys
+from podium.settings.folder import any_value, inside, names, no_value
 from podium.sim import metrics
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -74,6 +75,15 @@ def _help(path: tuple[str, ...]) -> str:
     return "\n".join(["```text", *lines, "```", ""])
 
 
+FROM_FOLDER = {
+    any_value: "yes",
+    names: "names",
+    inside: "names, and files in it",
+    no_value: "once trusted",
+}
+"""What ./podium.toml may set without being trusted."""
+
+
 def settings() -> str:
     """Writes a row for every setting."""
     flags = _flags()
@@ -84,10 +94,12 @@ def settings() -> str:
             _described(key),
             " or ".join(f"`{name}`" for name in key.env_names),
             f"`{key.flag}`" if key.flag in flags else "",
+            FROM_FOLDER[key.about.from_folder],
         )
         for key in keys().values()
     ]
-    return table(("setting", "default", "what it is", "environment", "flag"), rows)
+    titles = ("setting", "default", "what it is", "environment", "flag", "from a folder")
+    return table(titles, rows)
 
 
 def _flags() -> set[str]:

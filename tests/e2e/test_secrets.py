@@ -9,6 +9,7 @@ import pytest
 
 from podium.policies.jit import cache_folder
 from support.binary import PODIUM, clean_environment, run
+from support.chat_server import Answer, error, running_chat_server
 from support.postgres import postgres_server
 from support.service import SCORE, served
 
@@ -185,6 +186,36 @@ def test_a_command_with_a_key_is_run_whole_kept_without_and_resumed_when_it_is_g
     done, said = podium(tmp_path, *more, "--command", command)
     assert done.returncode == 0, said
     assert is_safe(said + _kept(tmp_path))
+
+
+def test_keys_among_the_parameters_of_a_model_are_sent_and_kept_nowhere(tmp_path):
+    given = {"api_key": SECRET, "auth": {"headers": {"X-Token": f"Bearer {HEAD}-{TAIL}"}},
+             "top_p": 0.9}  # fmt: skip
+    parameters = ("--model-parameters", json.dumps(given))
+    with running_chat_server() as server:
+        server.script = lambda body: (
+            Answer()
+            if len(server.calls) % 2
+            else error(400, f"no: {body['api_key']} {HEAD}-{TAIL}")
+        )
+        asked = ("search", "run", *SMALL, "--store", "runs.db", "--generator", "llm", "--model",
+                 "m", "--tokens", "300000", "--base-url", server.url, "--json")  # fmt: skip
+        done, said = podium(tmp_path, *asked, *parameters)
+        assert done.returncode == 0, said
+        run_id = json.loads(done.stdout)["run"]
+        assert {each["api_key"] for each in server.calls} == {SECRET}
+        said += podium(tmp_path, "runs", "show", run_id, "--store", "runs.db", "--json")[1]
+        more = ("search", "resume", run_id, "--evaluations", "16", "--store", "runs.db")
+        refused, told = podium(tmp_path, *more)
+        assert refused.returncode == 3, told
+        assert "--model-parameters" in told
+        done, resumed = podium(tmp_path, *more, *parameters)
+        assert done.returncode == 0, resumed
+        assert {each["api_key"] for each in server.calls} == {SECRET}
+    assert is_safe(said + told + resumed + _kept(tmp_path))
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            assert HEAD.encode() not in path.read_bytes(), path
 
 
 def _kept(folder):

@@ -38,6 +38,7 @@ def clean_environment(folder, **environ):
     homes = {
         "XDG_CONFIG_HOME": str(folder / ".config"),
         "XDG_DATA_HOME": str(folder / ".data"),
+        "XDG_STATE_HOME": str(folder / ".state"),
         "PODIUM_TRACES_CACHE": str(folder / ".traces"),
         "PYTHONPATH": str(TESTS),
     }

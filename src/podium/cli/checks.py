@@ -17,6 +17,7 @@ from podium.cli.figures import duration, size
 from podium.cli.finding import Finding
 from podium.errors import DISTRIBUTION, PodiumError, install_line
 from podium.experiments.places import traces_folder
+from podium.files.keeper import OTHERS, stranger_at
 from podium.settings import Settings
 from podium.traces.notes import counted, some
 
@@ -59,7 +60,8 @@ def check_cache(settings: Settings) -> Iterator[Finding]:
     """Writes to the folder of compiled policies."""
     folder = settings.compile.cache
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stranger = stranger_at(folder, OTHERS)
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -68,6 +70,14 @@ def check_cache(settings: Settings) -> Iterator[Finding]:
             "warning",
             f"{folder} is not writable ({error.strerror}): every start compiles again",
             "set PODIUM_COMPILE_CACHE to a writable folder",
+        )
+        return
+    if stranger:
+        yield Finding(
+            "compile cache",
+            "warning",
+            f"{folder} {stranger}: nothing is read from it, and every start compiles again",
+            f"delete it, and make it anew with mkdir -m 700 {folder}, or set PODIUM_COMPILE_CACHE",
         )
     else:
         yield Finding("compile cache", "ok", str(folder))

@@ -5,28 +5,44 @@ from __future__ import annotations
 import typer
 
 from podium.cli.group import new_app
-from podium.cli.options import Json, read_settings
+from podium.cli.options import Json, common_flags
 from podium.cli.render import Screen, print_json
-from podium.settings import Shown, shown
+from podium.settings import Refusal, Shown, inspect_settings, refusal, shown
 
 app = new_app()
 
 
 @app.command()
 def config(ctx: typer.Context, is_json: Json = False) -> None:
-    """Prints every setting and where it came from."""
-    settings = read_settings(ctx)
+    """Prints every setting and where it came from.
+
+    Values that were refused, because they reach beyond data and nobody trusts their file, are
+    named with their place; they stop every other command.
+    """
+    settings, refused = inspect_settings(common_flags(ctx))
     rows = shown(settings)
     if is_json:
-        print_json([_object(row) for row in rows])
+        print_json([_object(row, refused.get(row.path)) for row in rows])
         return
-    Screen(settings.display).table(
-        ["setting", "value", "origin"], [(row.path, _text(row.value), row.origin) for row in rows]
+    screen = Screen(settings.display)
+    screen.table(
+        ["setting", "value", "origin"],
+        [(row.path, _text(row.value), _origin(row, refused.get(row.path))) for row in rows],
     )
+    if refused:
+        told = refusal(list(refused.values()))
+        screen.note(f"{told.message}; {told.hint}")
 
 
-def _object(row: Shown) -> dict[str, object]:
-    return {"setting": row.path, "value": row.value, "origin": row.origin, "help": row.help}
+def _object(row: Shown, refused: Refusal | None) -> dict[str, object]:
+    return {
+        "setting": row.path, "value": row.value, "origin": row.origin, "help": row.help,
+        "refused": refused.place if refused else None,
+    }  # fmt: skip
+
+
+def _origin(row: Shown, refused: Refusal | None) -> str:
+    return f"{row.origin}; refused: {refused.place}" if refused else row.origin
 
 
 def _text(value: object) -> str:

@@ -32,6 +32,7 @@ class Podium(VerbGroup):
         Verb("bench", "podium.cli.bench"),
         Verb("doctor", "podium.cli.doctor"),
         Verb("config", "podium.cli.config"),
+        Verb("trust", "podium.cli.trust"),
     )
 
 

@@ -84,11 +84,16 @@ class DumpOptions:
 
 def read_settings(ctx: typer.Context, flags: Mapping[str, Any] | None = None) -> Settings:
     """Loads the settings under a verb's flags, given by path; None means not given."""
-    settings = load_settings({**(ctx.obj or {}), **(flags or {})})
+    settings = load_settings({**common_flags(ctx), **(flags or {})})
     if settings.origins["compile.cache"] != "default":
         # Compilation happens in worker processes too, which have folders of their own.
         os.environ["PODIUM_COMPILE_CACHE"] = str(settings.compile.cache.absolute())
     return settings
+
+
+def common_flags(ctx: typer.Context) -> dict[str, Any]:
+    """Returns the flags of `podium` itself, by the path of their setting."""
+    return dict(ctx.obj or {})
 
 
 def typed_command() -> tuple[str, ...]:

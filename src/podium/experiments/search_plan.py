@@ -151,6 +151,7 @@ def means_of(settings: Settings, request: MeansRequest) -> Means:
     return replace(
         means, usd=request.usd, tokens=request.tokens, base_url=settings.search.base_url,
         command=request.command, root=settings.search.folder, answering=request.answering,
+        parameters=settings.search.model_parameters,
     )  # fmt: skip
 
 

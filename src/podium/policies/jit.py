@@ -3,19 +3,30 @@
 Numba's own cache goes by the time stamp of one file: it misses a change in an imported
 module, and it cannot hold functions that came from a string. This one is keyed by a stamp
 that the caller derives from all the sources that matter.
+
+Machine code is unpickled, so it is read only from folders that nobody else can write to.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
+import logging
 import marshal
 import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
+
+from podium.files.keeper import OTHERS, stranger_at
+
+_LOG = logging.getLogger(__name__)
 
 COMPILING = threading.RLock()
 """Locked while something is compiled: other threads wait instead of compiling it again."""
@@ -26,10 +37,43 @@ def cache_folder() -> Path | None:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(os.environ.get("PODIUM_COMPILE_CACHE") or Path(home) / "podium" / "compiled")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return None
-    return folder if os.access(folder, os.W_OK) else None
+    trusted = _trusted(folder)
+    return trusted if trusted is not None and os.access(trusted, os.W_OK) else None
+
+
+def _trusted(folder: Path) -> Path | None:
+    """Returns a folder, or a private one where others could have written to it."""
+    try:
+        stranger = stranger_at(folder, OTHERS)
+    except FileNotFoundError:
+        return folder
+    except OSError:
+        return None
+    return _private_folder(f"{folder} {stranger}") if stranger else folder
+
+
+@functools.cache
+def _private_folder(reason: str) -> Path | None:
+    """Makes a folder for this process and those that it starts; it ends with the process."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="podium-compiled-"))
+    except OSError:
+        return None
+    _LOG.warning(
+        "%s: no compiled policy is read from there, and none kept beyond this process; "
+        "podium doctor says more", reason,
+    )  # fmt: skip
+    atexit.register(_remove, folder, os.getpid())
+    os.environ["PODIUM_COMPILE_CACHE"] = str(folder)
+    return folder
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def stamp_of(texts: Iterable[str]) -> str:
@@ -113,14 +157,18 @@ def keep_on_disk(compiler: Any, function: Any, stamp: str) -> None:
     """Attaches the content-keyed cache to a Numba dispatcher or C function."""
     folder = kept_folder(stamp)
     if folder is not None:
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
         function.__podium_cache__ = (str(folder), stamp)
         compiler._cache = _cache_class()(function)
 
 
 def kept_folder(stamp: str) -> Path | None:
     """Names the folder of one stamp: the files of two would overwrite each other."""
+    name = stamp_of([stamp])[:24]
     folder = cache_folder()
-    return folder / stamp_of([stamp])[:24] if folder is not None else None
+    kept = _trusted(folder / name) if folder is not None else None
+    return kept / name if kept is not None and kept.name != name else kept
 
 
 @functools.cache

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from podium.settings.folder import Rule, any_value, no_value
+
 
 @dataclass(frozen=True, slots=True)
 class About:
@@ -23,6 +25,7 @@ class About:
     at_most: float = math.inf
     is_secret: bool = False  # shown masked, everywhere
     is_url: bool = False  # its password is shown masked
+    from_folder: Rule = no_value  # values that a folder's file may set without being trusted
 
     @property
     def bounds(self) -> str:
@@ -51,6 +54,11 @@ class About:
 def about(help: str, **details: Any) -> dict[str, About]:
     """Builds the metadata of a section's field."""
     return {"about": About(help, **details)}
+
+
+def data(help: str, **details: Any) -> dict[str, About]:
+    """Builds it for a setting that is data: a folder's file may choose any value of it."""
+    return about(help, from_folder=any_value, **details)
 
 
 def cache_folder(name: str) -> Callable[[], Path]:

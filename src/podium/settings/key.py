@@ -9,7 +9,13 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from podium.settings.about import About
-from podium.settings.secret import Secrets, hidden, known_secrets
+from podium.settings.secret import (
+    Secrets,
+    hidden,
+    hidden_table,
+    known_secrets,
+    secrets_of_table,
+)
 from podium.settings.sections import Settings
 from podium.settings.url import MASK, secrets_in, without_password
 
@@ -94,7 +100,7 @@ def masked(key: Key, value: Any) -> Any:
         return MASK
     if key.about.is_url and isinstance(value, str):
         return _masked_address(value)
-    return hidden(value) if isinstance(value, str) else value
+    return hidden_table(value) if isinstance(value, str) else value
 
 
 def _masked_address(address: str) -> str:
@@ -112,4 +118,6 @@ def secrets_of(
     values = {key: getattr(getattr(settings, key.section), key.name) for key in keys().values()}
     addresses = [value for key, value in values.items() if key.about.is_url]
     tokens = [value for key, value in values.items() if key.about.is_secret]
-    return known_secrets(environ, [*words, *addresses], [*tokens, token])
+    texts = [value for value in values.values() if isinstance(value, str)]
+    within = [secret for text in texts for secret in secrets_of_table(text)]
+    return known_secrets(environ, [*words, *addresses], [*tokens, token, *within])

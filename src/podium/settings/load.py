@@ -1,4 +1,7 @@
-"""Composes the settings: flag > environment > ./podium.toml > the user's podium.toml > default."""
+"""Composes the settings: flag > environment > ./podium.toml > the user's podium.toml > default.
+
+What ./podium.toml sets beyond data counts only where the user trusts it.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from podium.errors import SettingsError
 from podium.settings.key import keys, sections
 from podium.settings.secret import Secrets, is_secret_name, known_secrets
 from podium.settings.sections import Settings
-from podium.settings.sources import Reading
-from podium.settings.toml import read_document
+from podium.settings.sources import Reading, Refusal
+from podium.settings.toml import Document, read_document
+from podium.settings.trust import UNTRUSTED, Trusted, doubt_own
 
 FILE = "podium.toml"
 
@@ -34,16 +38,59 @@ def load_settings(
     Raises:
         SettingsError: something is unknown or cannot be used; all problems are shown together.
     """
+    settings, refused = inspect_settings(flags, environ=environ, folder=folder)
+    if refused:
+        raise refusal(list(refused.values()))
+    return settings
+
+
+def inspect_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> tuple[Settings, Mapping[str, Refusal]]:
+    """Reads every source; what a file may not set does not count, and is told beside."""
     variables = os.environ if environ is None else environ
-    user_file = user_folder(variables) / FILE
+    user_file, file = user_folder(variables) / FILE, (folder or Path()) / FILE
     reading = Reading()
-    reading.add_file(user_file, str(user_file))
-    reading.add_file((folder or Path()) / FILE, FILE)
+    reading.add_file(user_file, str(user_file), doubt_own)
+    if not (file.exists() and user_file.exists() and file.samefile(user_file)):
+        reading.add_file(file, FILE, Trusted.of(variables).doubt_of)
     reading.add_environment(variables)
     reading.add_flags(flags or {})
     if reading.problems:
         raise together(reading.problems)
-    return _settings(reading)
+    return _settings(reading), reading.refused
+
+
+def wishes(folder: Path) -> tuple[Document, list[Refusal]]:
+    """Reads the file of a folder, and lists what it sets beyond data.
+
+    Raises:
+        SettingsError: there is none, or it is wrong.
+    """
+    path = folder / FILE
+    if not path.exists():
+        hint = f"go to the folder whose {FILE} you trust"
+        raise SettingsError(f"there is no {FILE} in this folder", where=str(path), hint=hint)
+    document, reading = read_document(path, FILE), Reading()
+    reading.add_document(document, UNTRUSTED)
+    if reading.problems:
+        raise together(reading.problems)
+    return document, list(reading.refused.values())
+
+
+def refusal(refused: Sequence[Refusal]) -> SettingsError:
+    """Builds the error for what files may not set: which keys, where, and the two ways out."""
+    first = refused[0]
+    count = f"{len(refused)} settings are" if len(refused) > 1 else f"{first.key.path} is"
+    names = ", ".join(each.key.env_names[0] for each in refused)
+    return SettingsError(
+        f"{count} not taken from {first.file}: {first.doubt.reason}",
+        where="\n".join(f"{each.place}, [{each.key.section}] {each.key.name}" for each in refused),
+        hint=f"{first.doubt.advice}; or set {names}, or the flag",
+    )
 
 
 def configured_secrets(words: Sequence[str] = (), folder: Path | None = None) -> Secrets:

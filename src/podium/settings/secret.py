@@ -1,15 +1,17 @@
 """Hides secrets in whatever is kept, logged or shown: texts, command lines, nested values.
 
 Two ways go together. What stands where secrets stand is hidden without being known: passwords in
-addresses, values of options such as --api-key, Authorization headers. What is known to be secret,
-because it is configured, is hidden wherever it stands and however it is encoded.
+addresses, values of options such as --api-key, entries of tables such as "token", Authorization
+headers. What is known to be secret, because it is configured, is hidden wherever it stands and
+however it is encoded.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -21,8 +23,11 @@ from podium.settings.url import MASK, secrets_in, without_password
 SHORTEST = 4
 """Shorter secrets are hidden where secrets stand, but not wherever their letters occur."""
 
+LONGEST_TABLE = 1 << 16
+"""Characters of a text that is read as a table to find what is secret in it."""
+
 _ENDS = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credentials", "bearer")
-_LAST = frozenset(["key", "auth", "authorization", "pass", "credential"])
+_LAST = frozenset(["key", "auth", "authorization", "pass", "credential", "cookie"])
 _FILES = ("tls-key", "ssl-key")  # the names of files that hold keys are no secrets
 _ACCOUNTS = frozenset(["-u", "--user", "--proxy-user"])  # user:password, as curl takes them
 _PROGRAMS = frozenset(["starters"])  # the texts of candidates in the plan of a run
@@ -60,6 +65,7 @@ _TOLD = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"(?P<name>-{0,2}\w[\w-]{0,99})\s{0,3}:\s{0,3}(?=[^\s/])")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LABEL = re.compile(r"\w[\w-]{0,99}:")
 _KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{8,}")
 
@@ -83,18 +89,20 @@ class Secrets:
         return shlex.join(_hidden_words([self.hide_known(word) for word in words]))
 
     def hide_all(self, value: Any) -> Any:
-        """Hides secrets in every text of a nested value that JSON knows, programs excepted."""
+        """Hides secrets in a nested value that JSON knows: by name, and in texts but programs."""
         if isinstance(value, str):
             whole = self.hide_known(value)
             return hidden(without_password(whole) if _SCHEME.match(whole) else whole)
         if isinstance(value, Mapping):
-            return {name: self._hide_entry(name, each) for name, each in value.items()}
+            return {name: self._hide_entry(str(name), each) for name, each in value.items()}
         return [self.hide_all(each) for each in value] if isinstance(value, list | tuple) else value
 
     def _hide_entry(self, name: str, value: Any) -> Any:
         if name == "command" and isinstance(value, str):
             return hidden_command(self.hide_known(value))
-        return value if name in _PROGRAMS else self.hide_all(value)
+        if name in _PROGRAMS:
+            return value
+        return _masked(value) if is_secret_name(name) else self.hide_all(value)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str] | None:
@@ -132,13 +140,34 @@ def hidden_command(command: str) -> str:
     return shlex.join(shown) if shown != words else command
 
 
+def hidden_table(text: str) -> str:
+    """Hides secrets in a text that may be a table in JSON or TOML.
+
+    >>> hidden_table('{"top_p": 0.9, "key": "a secret"}')
+    '{"top_p": 0.9, "key": "********"}'
+    """
+    table = _table(text)
+    shown = Secrets().hide_all(table)
+    return hidden(text) if shown == table else json.dumps(shown, ensure_ascii=False, default=str)
+
+
+def secrets_within(value: Any) -> Iterator[str]:
+    """Lists the texts of a nested value whose names say that they are secret."""
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from (_texts(each) if is_secret_name(str(name)) else secrets_within(each))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from secrets_within(each)
+
+
 def is_secret_name(name: str) -> bool:
-    """Returns whether an option or a variable of this name holds a secret.
+    """Returns whether an option, a variable or an entry of this name holds a secret.
 
     >>> [is_secret_name(name) for name in ("PGPASSWORD", "--api-key", "--tokens", "--token-file")]
     [True, True, False, False]
     """
-    words = [word for word in re.split(r"[^a-z]+", name.lower()) if word]
+    words = [word for word in re.split(r"[^a-z]+", _HUMP.sub("-", name).lower()) if word]
     if not words or "-".join(words).endswith(_FILES):
         return False
     return words[-1] in _LAST or words[-1].endswith(_ENDS)
@@ -151,7 +180,9 @@ def known_secrets(
     found = {value for value in others if value}
     for name, value in environ.items():
         found.update([value.strip()] if is_secret_name(name) else secrets_of_address(value))
-    found.update(*map(secrets_of_address, words), _values_of_options(list(words)))
+    words = list(words)
+    found.update(*map(secrets_of_address, words), _values_of_options(words))
+    found.update(*map(secrets_of_table, (*words, *environ.values())))
     return Secrets(frozenset(found - _COMMON))
 
 
@@ -163,6 +194,42 @@ def secrets_of_address(address: str) -> set[str]:
     url = address[start.start() :]
     shown = set(re.split(r"[^\w]+", without_password(url)))
     return {each for each in secrets_in(url) if each not in shown}
+
+
+def _table(text: str) -> dict[str, Any]:
+    """Reads a table in JSON or TOML; what is none reads as empty."""
+    import tomllib
+
+    is_json = text.lstrip().startswith("{")
+    if len(text) > LONGEST_TABLE or not (is_json or "=" in text):
+        return {}
+    try:
+        found = json.loads(text) if is_json else tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _masked(value: Any) -> Any:
+    """Hides every text and number of a value; nothing, truths and measures are no secrets."""
+    if isinstance(value, Mapping):
+        return {name: _masked(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(each) for each in value]
+    return value if value in (None, "") or isinstance(value, bool | float) else MASK
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping | list | tuple):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
+    elif isinstance(value, str | int) and not isinstance(value, bool):
+        yield re.sub(r"(?i)^bearer\s+", "", str(value).strip())
+
+
+def secrets_of_table(text: str) -> set[str]:
+    """Returns the secrets of a text that may be a table in JSON or TOML."""
+    return set(secrets_within(_table(text)))
 
 
 def _hidden_words(words: Sequence[str]) -> list[str]:
@@ -181,8 +248,11 @@ def _hidden_words(words: Sequence[str]) -> list[str]:
 
 
 def _hidden_word(word: str) -> str:
+    table = _table(word)
+    if len(table) > 1 or (table and word.lstrip().startswith("{")):
+        return hidden_table(word)
     name, equals, value = word.partition("=")
-    if equals and re.fullmatch(r"[\w-]+", name):
+    if equals and re.fullmatch(r"[\w-]+\s*", name):
         return f"{name}={MASK if is_secret_name(name) and value else _hidden_word(value)}"
     if _SCHEME.match(word):
         return without_password(word)

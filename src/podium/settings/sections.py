@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from podium.settings.about import about, cache_folder, data_file_url, data_folder
+from podium.settings.about import about, cache_folder, data, data_file_url, data_folder
 from podium.settings.extender import Extender
+from podium.settings.folder import inside, names
 from podium.settings.serve import Serve
 
 
@@ -17,7 +18,12 @@ class Traces:
 
     folder: Path | None = field(
         default=None,
-        metadata=about("folder of the OpenB CSV files", short_env="PODIUM_TRACES", flag="--traces"),
+        metadata=about(
+            "folder of the OpenB CSV files",
+            short_env="PODIUM_TRACES",
+            flag="--traces",
+            from_folder=inside,
+        ),
     )
     cache: Path = field(
         default_factory=cache_folder("traces"), metadata=about("folder for downloaded traces")
@@ -28,38 +34,37 @@ class Traces:
 class Simulate:
     """What is simulated, where no flag says otherwise."""
 
-    policy: str = field(default="fgd", metadata=about("policy by name or file"))
-    trace: str = field(default="openb", metadata=about("trace by name or file"))
+    policy: str = field(default="fgd", metadata=about("policy by name or file", from_folder=names))
+    trace: str = field(default="openb", metadata=about("trace by name or file", from_folder=inside))
     cluster: str | None = field(
-        default=None, metadata=about("cluster by name or file; unset: the trace's own")
+        default=None,
+        metadata=about("cluster by name or file; unset: the trace's own", from_folder=inside),
     )
     protocol: str = field(
         default="replay",
-        metadata=about("how pods are offered", choices=("replay", "inflation", "rounds")),
+        metadata=data("how pods are offered", choices=("replay", "inflation", "rounds")),
     )
-    seed: int = field(default=0, metadata=about("random seed", at_least=0))
+    seed: int = field(default=0, metadata=data("random seed", at_least=0))
     load: float = field(
-        default=1.0, metadata=about("divides the time between arrivals (replay)", above=0)
+        default=1.0, metadata=data("divides the time between arrivals (replay)", above=0)
     )
     ratio: float = field(
-        default=1.3, metadata=about("arrived GPU demand over capacity (inflation)", above=0)
+        default=1.3, metadata=data("arrived GPU demand over capacity (inflation)", above=0)
     )
     hold_limit: int = field(
-        default=100, metadata=about("decisions until a held pod is offered again", at_least=1)
+        default=100, metadata=data("decisions until a held pod is offered again", at_least=1)
     )
-    max_holds: int = field(
-        default=1000, metadata=about("how often one pod may be held", at_least=0)
-    )
+    max_holds: int = field(default=1000, metadata=data("how often one pod may be held", at_least=0))
     max_rounds: int = field(
-        default=10, metadata=about("number of times the queue is offered (rounds)", at_least=1)
+        default=10, metadata=data("number of times the queue is offered (rounds)", at_least=1)
     )
     preemption: bool = field(
         default=False,
-        metadata=about("pods that fit nowhere evict pods of lower priority (replay, rounds)"),
+        metadata=data("pods that fit nowhere evict pods of lower priority (replay, rounds)"),
     )
     demand: str | None = field(
         default=None,
-        metadata=about(
+        metadata=data(
             "pods that a policy prepares its table from: all of the trace, those seen so far, or "
             "those after a day of such pods; unset: seen for a dump or a recording, else trace",
             choices=("trace", "seen", "warm"),
@@ -67,7 +72,7 @@ class Simulate:
     )
     ties: str | None = field(
         default=None,
-        metadata=about(
+        metadata=data(
             "which of the nodes that score alike wins: the first in order, or the one that "
             "kube-scheduler takes with the profile of Podium's chart; unset: profile for a dump or "
             "a recording, else order",
@@ -76,7 +81,7 @@ class Simulate:
     )
     state: str | None = field(
         default=None,
-        metadata=about(
+        metadata=data(
             "how the dump of a cluster begins: with its pods where they run, or empty; "
             "unset: now where pods run",
             choices=("now", "empty"),
@@ -84,14 +89,14 @@ class Simulate:
     )
     duration: str | None = field(
         default=None,
-        metadata=about(
+        metadata=data(
             "run time of the pods of a dump: 2h, exponential:1h, lognormal:1h:1.5; "
             "unset: as finished pods ran"
         ),
     )
     topology: str | None = field(
         default=None,
-        metadata=about(
+        metadata=data(
             "labels of rack, block and zone in a dump: aws, gcp, oci, nvlink, topograph, "
             "kubernetes, or up to three keys; unset: all that are known"
         ),
@@ -102,10 +107,10 @@ class Simulate:
 class Display:
     """How results are shown."""
 
-    progress: bool = field(default=True, metadata=about("show progress bars", flag="--no-progress"))
-    quiet: bool = field(default=False, metadata=about("print results only"))
+    progress: bool = field(default=True, metadata=data("show progress bars", flag="--no-progress"))
+    quiet: bool = field(default=False, metadata=data("print results only"))
     color: str = field(
-        default="auto", metadata=about("when to use colour", choices=("auto", "always", "never"))
+        default="auto", metadata=data("when to use colour", choices=("auto", "always", "never"))
     )
 
 
@@ -118,7 +123,7 @@ class Compile:
     )
     tier: str = field(
         default="auto",
-        metadata=about(
+        metadata=data(
             "execution tier of the simulator", choices=("auto", "python", "cached", "scan")
         ),
     )
@@ -148,7 +153,7 @@ class Search:
         default_factory=data_folder("runs"), metadata=about("folder for the files of runs")
     )
     workers: int = field(
-        default=0, metadata=about("worker processes for candidates; 0: one per core", at_least=0)
+        default=0, metadata=data("worker processes for candidates; 0: one per core", at_least=0)
     )
     allow_unconfined: bool = field(
         default=False,
@@ -170,27 +175,27 @@ class Search:
     tokens: int = field(default=0, metadata=about("token limit of a run; 0: no limit", at_least=0))
     temperature: str = field(
         default="1.0",
-        metadata=about(
+        metadata=data(
             "temperature of language models; of several, comma-separated, one is drawn for each "
             "call; none: left to the service"
         ),
     )
     max_tokens: int = field(
         default=4096,
-        metadata=about("longest answer of a language model, its thinking included", at_least=1),
+        metadata=data("longest answer of a language model, its thinking included", at_least=1),
     )
     reasoning_effort: str = field(
         default="",
-        metadata=about("how much a language model thinks, as its service calls it: low, high"),
+        metadata=data("how much a language model thinks, as its service calls it: low, high"),
     )
     model_timeout_s: float = field(
         default=120.0,
-        metadata=about(
+        metadata=data(
             "seconds that a language model has to answer", above=0, flag="--model-timeout"
         ),
     )
     model_calls: int = field(
-        default=8, metadata=about("calls of language models at a time", at_least=1)
+        default=8, metadata=data("calls of language models at a time", at_least=1)
     )
     model_parameters: str = field(
         default="",
@@ -221,7 +226,7 @@ class Online:
 
     lambda_uncertainty: float = field(
         default=0.3,
-        metadata=about(
+        metadata=data(
             "weight of uncertainty in the cost",
             short_env="SCHEDULER_LAMBDA_UNCERTAINTY",
             at_least=0,
@@ -229,7 +234,7 @@ class Online:
     )
     beta_exploration: float = field(
         default=0.7,
-        metadata=about(
+        metadata=data(
             "weight of information gain in the cost",
             short_env="SCHEDULER_BETA_EXPLORATION",
             at_least=0,
@@ -237,7 +242,7 @@ class Online:
     )
     gamma_interference: float = field(
         default=1.0,
-        metadata=about(
+        metadata=data(
             "weight of the seconds that neighbours cost",
             short_env="SCHEDULER_GAMMA_INTERFERENCE",
             at_least=0,
@@ -245,7 +250,7 @@ class Online:
     )
     tau_squared: float = field(
         default=0.04,
-        metadata=about(
+        metadata=data(
             "relative variance of a run, at least, against which information is measured",
             short_env="SCHEDULER_TAU_SQUARED",
             above=0,
@@ -253,11 +258,11 @@ class Online:
     )
     horizon: float = field(
         default=200.0,
-        metadata=about("runs of a job type that benefit from what one run teaches", above=0),
+        metadata=data("runs of a job type that benefit from what one run teaches", above=0),
     )
     exploration_cap: float = field(
         default=0.25,
-        metadata=about(
+        metadata=data(
             "largest share of exploratory decisions",
             short_env="SCHEDULER_EXPLORATION_CAP",
             at_least=0,
@@ -266,11 +271,11 @@ class Online:
     )
     exploration_window: int = field(
         default=100,
-        metadata=about("recent decisions over which the cap applies", at_least=1),
+        metadata=data("recent decisions over which the cap applies", at_least=1),
     )
     exploration_floor: float = field(
         default=0.005,
-        metadata=about(
+        metadata=data(
             "share of the time of all jobs for pairs that were never tried, within the cap",
             at_least=0,
             at_most=1,
@@ -278,25 +283,25 @@ class Online:
     )
     in_flight_limit_s: float = field(
         default=86_400.0,
-        metadata=about(
+        metadata=data(
             "seconds after which a scored job that was never observed is no longer waited for",
             above=0,
         ),
     )
     enable_interference: bool = field(
         default=False,
-        metadata=about(
+        metadata=data(
             "let neighbours count in choices, and name those to avoid",
             short_env="SCHEDULER_ENABLE_INTERFERENCE",
         ),
     )
     avoid_slowdown: float = field(
         default=0.1,
-        metadata=about("slowdown from which neighbours are avoided; 0.1: 10 %", at_least=0),
+        metadata=data("slowdown from which neighbours are avoided; 0.1: 10 %", at_least=0),
     )
     avoid_probability: float = field(
         default=0.9,
-        metadata=about(
+        metadata=data(
             "how probable a slowdown above that must be for neighbours to be avoided",
             above=0,
             at_most=1,
@@ -304,7 +309,7 @@ class Online:
     )
     forgetting: float = field(
         default=1.0,
-        metadata=about(
+        metadata=data(
             "weight that each observation leaves to older ones of its job type; 1: nothing fades",
             above=0,
             at_most=1,
@@ -312,21 +317,21 @@ class Online:
     )
     features: str = field(
         default="gpu_mem_gb,model_params_m,batch_size",
-        metadata=about("features of a job that may predict its run time, comma-separated"),
+        metadata=data("features of a job that may predict its run time, comma-separated"),
     )
     gpu_label: str = field(
         default="nvidia",
-        metadata=about(
+        metadata=data(
             "label of nodes that names their GPU type, for the selector in answers, or who sets "
             f"it: {', '.join(GPU_LABELS)}"
         ),
     )
     legacy_metrics: bool = field(
         default=False,
-        metadata=about("also export metrics under the names of earlier agents, scheduler_…"),
+        metadata=data("also export metrics under the names of earlier agents, scheduler_…"),
     )
     prior_runtime_s: float = field(
-        default=10.0, metadata=about("median run time expected before anything is known", above=0)
+        default=10.0, metadata=data("median run time expected before anything is known", above=0)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from podium.settings.about import about
+from podium.settings.about import about, data
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -46,13 +46,13 @@ class Serve:
     )
     log_level: str = field(
         default="info",
-        metadata=about(
+        metadata=data(
             "lowest level that is logged", short_env="SCHEDULER_LOG_LEVEL", choices=LOG_LEVELS
         ),
     )
     log_requests: str = field(
         default="problems",
-        metadata=about("which requests are logged", choices=("problems", "all")),
+        metadata=data("which requests are logged", choices=("problems", "all")),
     )
     max_body_bytes: int = field(
         default=2**20, metadata=about("largest body of a request", at_least=1024)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from podium.errors import SettingsError, UnknownName
-from podium.settings.key import Key, keys, sections
+from podium.settings.key import Key, keys, masked, sections
 from podium.settings.toml import Document, read_document
+from podium.settings.trust import Doubt
 from podium.settings.value import advice, checked, from_text
 
 OTHER_NAMES = ("PODIUM_DEBUG", "PODIUM_LLM_KEY")
@@ -30,27 +31,47 @@ class Entry:
     origin: str
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A value that reaches beyond data, in a file that does not speak for the user."""
+
+    key: Key
+    shown: Any  # the value, as it may be printed
+    place: str
+    file: str
+    doubt: Doubt
+
+
 @dataclass(slots=True)
 class Reading:
     """Gathers values by path, later sources over earlier ones, and every problem met."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     problems: list[SettingsError] = field(default_factory=list)
+    refused: dict[str, Refusal] = field(default_factory=dict)
 
-    def add_file(self, path: Path, label: str) -> None:
-        """Reads a TOML file, if it is there."""
+    def add_file(
+        self, path: Path, label: str, doubt_of: Callable[[Document], Doubt | None]
+    ) -> None:
+        """Reads a TOML file, if it is there; where it is in doubt, it may set data alone."""
         try:
             document = read_document(path, label)
         except SettingsError as problem:
             self.problems.append(problem)
             return
+        self.add_document(document, doubt_of(document) if document.data else None)
+
+    def add_document(self, document: Document, doubt: Doubt | None) -> None:
+        """Takes what a file sets; where it is in doubt, data alone."""
         for section, table in document.data.items():
             if section in sections() and isinstance(table, dict):
-                self._add_table(document, section, table)
+                self._add_table(document, section, table, doubt)
             else:
                 self.problems.append(_stray(document, section, table))
 
-    def _add_table(self, document: Document, section: str, table: dict[str, Any]) -> None:
+    def _add_table(
+        self, document: Document, section: str, table: dict[str, Any], doubt: Doubt | None
+    ) -> None:
         known = {key.name: key for key in keys().values() if key.section == section}
         for name, value in table.items():
             place = document.place(section, name)
@@ -58,7 +79,11 @@ class Reading:
                 where = f"{place}, [{section}]"
                 self.problems.append(_unknown("setting", name, list(known), where))
                 continue
-            self._take(known[name], value, place, document.folder)
+            key = known[name]
+            if doubt is None or key.about.from_folder(value, document.folder):
+                self._take(key, value, place, document.folder)
+            else:
+                self._refuse(key, value, document, doubt)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Reads the PODIUM_ names, and the customary NO_COLOR; an empty value is no value."""
@@ -101,8 +126,18 @@ class Reading:
     def _take(self, key: Key, value: Any, origin: str, folder: Path) -> None:
         try:
             self.entries[key.path] = Entry(checked(key, value, folder), origin)
+            self.refused.pop(key.path, None)  # what outranks it is said by the user
         except ValueError as problem:
             self._reject(key, value, problem, origin)
+
+    def _refuse(self, key: Key, value: Any, document: Document, doubt: Doubt) -> None:
+        place = document.place(key.section, key.name)
+        try:
+            shown = masked(key, checked(key, value, document.folder))
+        except ValueError as problem:
+            self._reject(key, value, problem, place)
+        else:
+            self.refused[key.path] = Refusal(key, shown, place, document.label, doubt)
 
     def _reject(self, key: Key, value: Any, problem: ValueError, origin: str) -> None:
         where = f"{origin}, [{key.section}] {key.name}"

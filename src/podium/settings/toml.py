@@ -23,7 +23,13 @@ class Document:
     data: Mapping[str, Any]
     lines: Mapping[tuple[str, ...], int]
     label: str
-    folder: Path
+    path: Path
+    text: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Returns the folder that paths in the file are relative to."""
+        return self.path.parent
 
     def place(self, *path: str) -> str:
         """Names the file and line where a key stands."""
@@ -37,7 +43,7 @@ def read_document(path: Path, label: str) -> Document:
 
     try:
         if not path.exists():
-            return Document({}, {}, label, path.parent)
+            return Document({}, {}, label, path)
         text = read_text(path, MOST_BYTES)
         data = tomllib.loads(text)
         _check_numbers(data)
@@ -51,7 +57,7 @@ def read_document(path: Path, label: str) -> Document:
         raise _unreadable("it is nested too deeply", label) from problem
     except ValueError as problem:  # int() refuses numbers with thousands of digits
         raise _unreadable("a number has too many digits", label) from problem
-    return Document(data, key_lines(text), label, path.parent)
+    return Document(data, key_lines(text), label, path, text)
 
 
 def key_lines(text: str) -> dict[tuple[str, ...], int]:

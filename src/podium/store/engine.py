@@ -17,6 +17,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from podium.errors import InputError, MissingError, PodiumError
 from podium.store.address import POSTGRESQL, file_of, label_of
+from podium.store.patience import watch
 
 BUSY_S = 60.0
 """How long a writer waits for another one, unless it is set otherwise."""
@@ -65,6 +66,7 @@ def open_engine(url: URL, limit_s: float = BUSY_S) -> Engine:
         problem = f"the folder of the store cannot be created: {error.strerror}"
         raise InputError.at(file.parent, problem, hint="name another file for the store") from error
     engine = create_engine(url, connect_args={"timeout": limit_s})
+    watch(engine, label_of(url))
     event.listen(engine, "connect", functools.partial(_set_up_sqlite, limit_s, file))
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -199,6 +201,7 @@ def _set_up_sqlite(
 ) -> None:
     # Python's own notion of when a transaction begins is switched off: _begin_sqlite says it.
     connection.isolation_level = None
+    connection.execute("PRAGMA trusted_schema = OFF")  # the file may be somebody else's
     _use_write_ahead_log(connection, limit_s)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")

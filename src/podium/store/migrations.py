@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from podium.errors import UsageError
+from podium.errors import InputError, UsageError
 from podium.store.address import POSTGRESQL, label_of
 from podium.store.engine import let_take_its_time, reading, writing
 
@@ -45,6 +45,24 @@ def migrate(engine: Engine, migrations: Sequence[Migration]) -> None:
         raise _too_new(engine, found, newest)
     with writing(engine) as connection:
         _apply(connection, engine, migrations)
+
+
+def refuse_views(engine: Engine, names: Collection[str]) -> None:
+    """Refuses a file of SQLite in which something else stands where Podium keeps its tables.
+
+    Raises:
+        InputError: a view could compute for ever, and fill the memory with rows that nobody wrote.
+    """
+    if engine.dialect.name == POSTGRESQL:
+        return
+    with reading(engine) as connection:
+        found = connection.exec_driver_sql("PRAGMA table_list").all()
+    for _, name, kind, *_ in found:
+        if name in names and kind != "table":
+            raise InputError.at(
+                label_of(engine.url), f'"{name}" is a {kind} and not a table',
+                hint="restore a backup, or name another store",
+            )  # fmt: skip
 
 
 def version_of(connection: Connection) -> int:

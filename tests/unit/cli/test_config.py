@@ -26,7 +26,7 @@ def test_every_setting_is_printed_with_value_and_origin(run, monkeypatch):
 def test_json_gives_value_and_origin_of_every_setting(run):
     rows = json.loads(run("--json").stdout)
     assert [row["setting"] for row in rows] == list(keys())
-    assert rows[0].keys() == {"setting", "value", "origin", "help"}
+    assert rows[0].keys() == {"setting", "value", "origin", "help", "refused"}
     assert {row["setting"]: row["value"] for row in rows}["simulate.load"] == 1.0
 
 

@@ -40,6 +40,15 @@ def test_a_cache_that_cannot_be_written_is_a_warning_with_advice(run, monkeypatc
     assert "PODIUM_COMPILE_CACHE" in findings(result)["compile cache"]["hint"]
 
 
+def test_a_cache_that_others_can_write_is_a_warning(run, monkeypatch):
+    Path("shared").mkdir()
+    Path("shared").chmod(0o777)
+    monkeypatch.setenv("PODIUM_COMPILE_CACHE", "shared")
+    found = findings(run("--json"))["compile cache"]
+    assert found["status"] == "warning"
+    assert "can be written to by others" in found["detail"]
+
+
 def test_advice_goes_to_standard_error_below_the_table(run):
     Path("podium.toml").write_text("[simulate]\nsed = 7\n")
     result = run()

@@ -1,4 +1,5 @@
 import os
+import pickle
 import subprocess
 import sys
 
@@ -24,6 +25,16 @@ def hits_elsewhere(folder):
 
 def hits(slots=8):
     return load("best-fit").native(1, slots).owner[0].cache_hits
+
+
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
 
 
 @pytest.fixture
@@ -56,6 +67,33 @@ def test_a_folder_that_cannot_be_made_costs_the_cache_alone(tmp_path, monkeypatc
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("PODIUM_COMPILE_CACHE", str(tmp_path / "file" / "folder"))
     assert cache_folder() is None
+
+
+@pytest.mark.parametrize("which", ["folder", "stamp"])
+def test_a_folder_that_others_can_write_is_never_read(folder, which, caplog):
+    assert hits() == 0
+    spoiled = folder if which == "folder" else next(folder.iterdir())
+    spoiled.chmod(0o777)
+    for path in folder.rglob("*.nbi"):
+        path.write_bytes(pickle.dumps(Trap(folder / "sprung")))
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert hits() == 0
+    assert not (folder / "sprung").exists()
+    assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    assert f"{spoiled} can be written to by others" in caplog.text
+    assert hits() == 1  # in a folder of this process alone
+
+
+def test_the_cache_is_made_for_the_user_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("PODIUM_COMPILE_CACHE", str(tmp_path / "made"))
+    assert cache_folder() == tmp_path / "made"
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give folders away")
+def test_a_folder_of_somebody_else_is_not_used(folder):
+    os.chown(folder, 65534, 65534)
+    assert cache_folder() not in (folder, None)
 
 
 def test_the_cache_lies_where_the_user_keeps_caches(tmp_path, monkeypatch):

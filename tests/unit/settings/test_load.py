@@ -24,7 +24,11 @@ class Home:
         self.user.mkdir(parents=True)
 
     def load(self, flags=None, **environ):
-        variables = {"XDG_CONFIG_HOME": str(self.user.parent), **environ}
+        variables = {
+            "XDG_CONFIG_HOME": str(self.user.parent),
+            "XDG_STATE_HOME": str(self.user.parent.parent / "state"),
+            **environ,
+        }
         return load_settings(flags, environ=variables, folder=self.project)
 
     def problem(self, flags=None, **environ):

@@ -2,7 +2,17 @@ import shlex
 
 import pytest
 
-from podium.settings import MASK, Secrets, hidden, hidden_command, is_secret_name, known_secrets
+from podium.settings import (
+    MASK,
+    Secrets,
+    hidden,
+    hidden_command,
+    is_secret_name,
+    known_secrets,
+    load_settings,
+    secrets_of,
+    shown,
+)
 from podium.store import RunRecord, open_store
 
 
@@ -61,6 +71,48 @@ def test_a_password_that_is_also_a_name_does_not_hide_every_word():
     known = known_secrets({"PODIUM_STORE_URL": "postgresql://podium:podium@localhost/podium"})
     assert known.hide("podium runs list") == "podium runs list"
     assert known.hide("at postgresql://podium:podium@db/x") == f"at postgresql://podium:{MASK}@db/x"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api_key", "key", "apiKey", "accessToken", "token", "password", "secret", "Authorization",
+     "X-API-Key", "bearer", "client_secret", "Cookie"],
+)  # fmt: skip
+def test_entries_are_hidden_by_their_names(name):
+    known = Secrets()
+    for value in ("hunter22", 12345678, ["hunter22"], {"value": "hunter22", "n": [12345678]}):
+        shown = str(known.hide_all({"parameters": [{name: value, "top_p": 0.9, "tokens": 5}]}))
+        assert "hunter22" not in shown
+        assert "1234" not in shown
+        assert "0.9" in shown
+        assert "'tokens': 5" in shown
+    for nothing in (None, "", True, 0.5):
+        assert known.hide_all({name: nothing}) == {name: nothing}
+    kept = known.hide_all({name: ["hunter22"]})
+    assert known.hide_all(kept) == kept == {name: [MASK]}
+
+
+@pytest.mark.parametrize(
+    "table",
+    ['{"key": "hunter22", "top_p": 0.9}', 'key = "hunter22"\ntop_p = 0.9',
+     'key = "hunter22"', '{"headers": {"Authorization": "Bearer hunter22"}}',
+     '{"a": [{"token": "hunter22"}]}'],
+)  # fmt: skip
+def test_a_table_is_kept_without_its_secrets(table, monkeypatch):
+    command = shlex.join(["podium", "search", "run", "--model-parameters", table])
+    assert "hunter22" not in hidden_command(command)
+    assert hidden_command(hidden_command(command)) == hidden_command(command)
+    assert known_secrets({}, [table]).values == {"hunter22"}
+    assert known_secrets({"ANY": table}).values == {"hunter22"}
+    monkeypatch.setenv("PODIUM_SEARCH_MODEL_PARAMETERS", table)
+    values = {each.path: each.value for each in shown(load_settings())}
+    assert "hunter22" not in values["search.model_parameters"]
+    assert secrets_of(load_settings(), {}).values == {"hunter22"}
+
+
+def test_a_table_without_secrets_is_shown_as_it_is():
+    for text in ('{"top_p":  0.9}', "top_p = 0.9", "a = b = c", "{not: json"):
+        assert hidden_command(shlex.join(["x", text])) == shlex.join(["x", text])
 
 
 def test_known_secrets_are_not_printed():

@@ -51,6 +51,7 @@ class Means:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     base_url: str = field(default="", repr=False)  # the plan has it without its password
     command: str = field(default="", repr=False)  # likewise
+    parameters: str = field(default="", repr=False)  # likewise, as they are set
     given: Options = field(default_factory=dict, repr=False)  # by this user, in this process
     root: Path | None = None  # where this user keeps runs; None: wherever the record says
 
@@ -175,6 +176,7 @@ def llm_settings(options: dict[str, Any], folder: SearchFolder, means: Means) ->
     """Completes what a plan says of language models by the key and the cassette."""
     from podium.search.generators.llm.budget import Price
     from podium.search.generators.llm.endpoint import find_endpoint
+    from podium.search.generators.llm.options import read_parameters
     from podium.search.generators.llm.settings import LlmSettings
 
     mode = options.get("mode", "record")
@@ -187,6 +189,9 @@ def llm_settings(options: dict[str, Any], folder: SearchFolder, means: Means) ->
     models = tuple(options.pop("models"))
     options |= {name: cap for name, cap in (("usd", means.usd), ("tokens", means.tokens)) if cap}
     options |= means.answering
+    if mode != "replay" and "parameters" in options:
+        given = read_parameters(means.parameters)
+        options["parameters"] = whole("parameters", options["parameters"], given)
     temperature = tuple(options.pop("temperature", ())) if "temperature" in options else (1.0,)
     options["temperature"] = temperature if len(temperature) > 1 else next(iter(temperature), None)
     return LlmSettings(**{**options, "models": models, "prices": prices, "cassette": cassette})

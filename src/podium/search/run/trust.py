@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from podium.errors import InputError, MissingError, UsageError
 from podium.search.judging.objective import PREFIX, Objective
@@ -28,6 +28,8 @@ from podium.search.run.plan import RunPlan
 from podium.settings import MASK, Secrets, hidden_command, without_password
 from podium.settings.about import data_folder
 from podium.store import RunRecord
+
+T = TypeVar("T")
 
 OBJECTIVE = "objective"
 """Names, among options that are given again, the user's own fitness."""
@@ -53,17 +55,21 @@ APART = frozenset(["usd", "tokens", FOLDER, *ANSWERING])
 Options = Mapping[str, Mapping[str, Any]]
 """Options of generators, by generator and name."""
 
-_SECRETIVE: Mapping[str, Callable[[str], str]] = {
-    "command": hidden_command, "base_url": without_password,
-}  # fmt: skip
+_SECRETIVE: Mapping[str, Callable[[Any, Secrets], Any]] = {
+    "command": lambda value, known: hidden_command(known.hide_known(value)),
+    "base_url": lambda value, known: without_password(known.hide_known(value)),
+    "parameters": lambda value, known: known.hide_all(value),
+}
 """Options of generators that may contain a password, and how they are stored without it."""
+
+_NONE_KNOWN = Secrets()
 
 
 def without_secrets(options: Options, known: Secrets) -> dict[str, dict[str, Any]]:
     """Removes passwords from options, so that they can be stored."""
     return {
         generator: {
-            name: _SECRETIVE[name](known.hide_known(value)) if name in _SECRETIVE else value
+            name: _SECRETIVE[name](value, known) if name in _SECRETIVE and value else value
             for name, value in given.items()
         }
         for generator, given in options.items()
@@ -158,15 +164,16 @@ def _is_placed(plan: RunPlan, reaching: list[str]) -> bool:
     return "command" not in reaching or bool(plan.options.get("command", {}).get(FOLDER))
 
 
-def whole(name: str, kept: str, given: str) -> str:
+def whole(name: str, kept: T, given: T) -> T:
     """Completes an option that was stored without its secret from the one given now."""
-    if MASK not in kept:
+    if MASK not in _text_of(kept):
         return kept
     if given and _is_same(name, kept, given):
         return given
+    flag = ANSWERING.get(name) or f"--{name.replace('_', '-')}"
     raise MissingError(
-        "the run used a password or key, which is never stored", where=kept,
-        hint=f"resume it with --{name.replace('_', '-')} and the complete value",
+        "the run used a password or key, which is never stored", where=_text_of(kept),
+        hint=f"resume it with {flag} and the complete value",
     )  # fmt: skip
 
 
@@ -231,20 +238,24 @@ def _agree(
     kept: Mapping[str, Any], given: Mapping[str, Any], apart: frozenset[str] = frozenset()
 ) -> bool:
     return all(
-        _is_same(name, str(kept[name]), str(given[name]))
+        _is_same(name, kept[name], given[name])
         if name in _SECRETIVE and kept.get(name) and given.get(name)
         else (kept.get(name) or None) == (given.get(name) or None)
         for name in (kept.keys() | given.keys()) - apart
     )
 
 
-def _is_same(name: str, kept: str, given: str) -> bool:
-    """Returns whether a text matches the stored one; secrets need not be known now."""
-    pattern = ".+".join(map(re.escape, kept.split(MASK)))
-    forms = {given, _SECRETIVE[name](given)}
-    with suppress(ValueError):
+def _is_same(name: str, kept: Any, given: Any) -> bool:
+    """Returns whether an option matches the stored one; secrets need not be known now."""
+    pattern = ".+".join(map(re.escape, _text_of(kept).split(MASK)))
+    forms = {_text_of(given), _text_of(_SECRETIVE[name](given, _NONE_KNOWN))}
+    with suppress(ValueError, AttributeError):
         forms.add(shlex.join(shlex.split(given)))
     return any(re.fullmatch(pattern, form, re.DOTALL) for form in forms)
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def _digest(key: bytes, folder: RunFolder, run_id: str, plan: RunPlan) -> str:

@@ -90,7 +90,7 @@ def _preempter() -> Any:
 def is_core_on_disk(variant: Variant = "plain") -> bool:
     """Tells whether the core was compiled before, so that starting it takes no time."""
     folder = kept_folder(_core_stamp(variant))
-    return folder is not None and folder.is_dir()
+    return folder is not None and any(folder.glob("*.nbi"))
 
 
 def _core_stamp(variant: Variant) -> str:

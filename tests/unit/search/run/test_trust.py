@@ -1,3 +1,4 @@
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from podium.search.run.trust import (
     seal,
     trusted,
 )
-from podium.settings import Secrets
+from podium.settings import MASK, Secrets
 from podium.store import RunRecord, open_store
 from support.searches import LIMITS, PLAN_OF_TESTS
 
@@ -215,6 +216,24 @@ def test_a_masked_command_is_confirmed_by_the_whole_one(store, tmp_path):
     assert trusted(folder, record, kept, {"command": whole}).options["command"] == whole
     with pytest.raises(MissingError, match="never stored"), open_search(store, record, MEANS):
         pass  # it is sealed now, and still not whole
+
+
+def test_parameters_are_kept_without_their_keys_and_confirmed_by_the_whole_ones(store, tmp_path):
+    whole = {"api_key": "sEcretA1", "top_p": 0.9}
+    options = {"llm": {**LLM, "usd": None, "tokens": 9000, "parameters": whole}}
+    plan = replace(PLAN_OF_TESTS, generators=(("llm", 1.0),), options=options)
+    record = record_of(RunFolder(tmp_path / "one"))
+    folder = create_run(store, plan, record)
+    kept = RunPlan.from_object(folder.read(PLAN))
+    assert kept.options["llm"]["parameters"] == {"api_key": MASK, "top_p": 0.9}
+    assert trusted(folder, record, kept, options).options == options
+    assert is_sealed(folder, "one", kept)
+    for given in ("", json.dumps({**whole, "top_p": 0.1})):
+        means = replace(MEANS, parameters=given)
+        with pytest.raises(MissingError, match="never stored"), open_search(store, record, means):
+            pass
+    with open_search(store, record, replace(MEANS, parameters=json.dumps(whole))):
+        pass
 
 
 def test_other_answers_hold_for_this_time_as_another_budget_does(folder):

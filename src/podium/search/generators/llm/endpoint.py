@@ -57,6 +57,7 @@ class Endpoint:
 
     url: str = field(repr=False)
     key: Secret = field(default_factory=Secret, repr=False)
+    others: tuple[str, ...] = field(default=(), repr=False)  # secrets among the parameters
 
     @property
     def label(self) -> str:
@@ -64,8 +65,8 @@ class Endpoint:
         return without_password(self.url)
 
     def scrubbed(self, text: str) -> str:
-        """Removes the key and the URL's password from a text that came from outside."""
-        return known_secrets({}, [self.url], [self.key.reveal()]).hide_known(text)
+        """Removes keys and the URL's password from a text that came from outside."""
+        return known_secrets({}, [self.url], [self.key.reveal(), *self.others]).hide_known(text)
 
 
 def find_endpoint(environ: Mapping[str, str], url: str = "") -> Endpoint:

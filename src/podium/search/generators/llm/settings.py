@@ -11,6 +11,7 @@ from typing import Any, Literal
 from podium.errors import UsageError
 from podium.search.generators.llm.budget import Caps, Price
 from podium.search.generators.llm.endpoint import Endpoint, Secret
+from podium.settings import Secrets, secrets_within
 
 Mode = Literal["live", "record", "replay"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay")
@@ -42,7 +43,7 @@ class LlmSettings:
     timeout_s: float = 120.0
     reasoning_effort: str = ""  # as the service calls it; empty: not sent
     concurrency: int = 8  # calls in flight
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # further ones, sent as they are
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)  # sent as they are
     tries: int = 4  # of one proposal
     cassette: Path | None = None
     mode: Mode = "live"
@@ -93,7 +94,7 @@ class LlmSettings:
     @property
     def endpoint(self) -> Endpoint:
         """Finds the service and its key."""
-        return Endpoint(self.base_url, self.key)
+        return Endpoint(self.base_url, self.key, tuple(secrets_within(self.parameters)))
 
     @property
     def place(self) -> str:
@@ -101,13 +102,13 @@ class LlmSettings:
         return str(self.cassette) if self.mode == "replay" else self.endpoint.label
 
     def as_object(self) -> dict[str, Any]:
-        """Describes what shapes answers and spending; the key is no part of it."""
+        """Describes what shapes answers and spending; keys are no part of it."""
         return {
             "models": list(self.models), "usd": self.usd, "tokens": self.tokens,
             "temperature": self.temperature, "max_tokens": self.max_tokens,
             "timeout_s": self.timeout_s, "tries": self.tries, "mode": self.mode,
             "reasoning_effort": self.reasoning_effort, "concurrency": self.concurrency,
-            "parameters": dict(self.parameters),
+            "parameters": Secrets().hide_all(self.parameters),
         }  # fmt: skip
 
 

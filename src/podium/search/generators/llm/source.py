@@ -14,6 +14,7 @@ from podium.search.generators.llm.client import Ask, Client
 from podium.search.generators.llm.exchange import Exchange
 from podium.search.generators.llm.prompt import Prompt
 from podium.search.generators.llm.settings import LlmSettings
+from podium.settings import Secrets
 
 _STREAM = 11  # of a request's random numbers: choosing models, spacing tries
 _TEMPERATURE = 12
@@ -87,7 +88,8 @@ def question_of(settings: LlmSettings, request: Request, prompt: Prompt) -> Ques
     """Returns everything that an answer depends on."""
     temperature = settings.temperature
     # What older recordings do not know is left out where nobody sets it.
-    later = {"reasoning_effort": settings.reasoning_effort, "parameters": dict(settings.parameters)}
+    parameters = Secrets().hide_all(settings.parameters)
+    later = {"reasoning_effort": settings.reasoning_effort, "parameters": parameters}
     return {
         "models": list(settings.models),
         "temperature": list(temperature) if isinstance(temperature, tuple) else temperature,
