@@ -23,7 +23,7 @@ CHUNK = 100
 
 def try_chunk(first: int, compile_every: int) -> tuple[Counter[str], list[str]]:
     """Tries a hundred programs; gives counts, and whatever was wrong."""
-    from support.programs import draw_program
+    from support.programs import draw_program, draw_sober
     from support.tiers import states_for_programs, tried
 
     warnings.simplefilter("ignore")  # drawn programs index tuples by fractional numbers
@@ -31,13 +31,15 @@ def try_chunk(first: int, compile_every: int) -> tuple[Counter[str], list[str]]:
     wrong = []
     states = states_for_programs(first)
     for number in range(first, first + CHUNK):
+        draw = draw_sober if number % 2 else draw_program
         is_compiling = number % compile_every == 0
-        outcome = tried(draw_program(number), states, is_compiling=is_compiling)
+        outcome = tried(draw(number), states, is_compiling=is_compiling)
         counts["drawn"] += 1
         counts["candidates"] += outcome.is_candidate
+        counts["interpreted"] += outcome.is_interpreted
         counts["compiled"] += outcome.is_compiled
         counts["failing somewhere"] += outcome.failed > 0
-        counts["states compared"] += len(states) * outcome.is_compiled
+        counts["states compared"] += len(states)
         if outcome.wrong:
             wrong.append(f"{number}: {outcome.wrong}")
     return counts, wrong

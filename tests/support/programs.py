@@ -230,3 +230,139 @@ class Drawer:
 def draw_program(seed: int) -> str:
     """Draws the program of a seed."""
     return Drawer(Random(seed)).program()
+
+
+class Sober(Drawer):
+    """Draws programs as models and people write them: most of them can be bred."""
+
+    bound = ("1", "2", "3", "0.5", "1000", "7", "1e-3", "-1", "250.0", "W", "0.1", "V")
+
+    def program(self) -> str:
+        self.takes_gpu, self.depth = self.chance(0.3), self.pick((1, 2, 2, 3))
+        lines = ["import math", "", "from podium.policies import tunable", ""]
+        lines += [f"W = tunable({self.pick(('0.5', '2.0', '1.7', '0', '-3'))}, -4.0, 9.0)"]
+        lines += [f"V = {self.pick(('3', '0.25', '2 ** 3', '1.1 ** 3', '7 // 2'))}"]
+        for index in range(self.random.choice((0, 0, 1, 1, 2))):
+            lines += ["", *self.helper(f"h{index}", ["W", "V"])]
+        arguments = ["pod", "node", *(["gpu"] if self.takes_gpu else [])]
+        self.names, self.has_records = ["W", "V"], ["pod", "node"]
+        lines += ["", f"def score({', '.join(arguments)}):", *self.body(1)]
+        return "\n".join(lines) + "\n"
+
+    def body(self, level: int) -> list[str]:
+        pad, lines = "    " * level, []
+        for _ in range(self.random.randrange(1, 6)):
+            lines += self.statement(level)
+        return [*lines, f"{pad}return {self.value(self.depth)}"]
+
+    def statement(self, level: int) -> list[str]:
+        pad, roll = "    " * level, self.random.random()
+        if roll < 0.4 or level > 3:
+            return [pad + self.assignment()]
+        if roll < 0.5:
+            return [f"{pad}{self.name()} {self.pick('+-*')}= {self.value(1)}"]
+        if roll < 0.7:
+            return self.branch(level)
+        if roll < 0.9:
+            return self.loop(level)
+        one, other = self.pick("uvwW"), self.pick("xyz")
+        joined = self.pick((f"{one} = {other} = {{}}", f"{one}, {other} = {{}}, {self.value(1)}"))
+        line = pad + joined.format(self.value(1))
+        self.names += [one, other]
+        return [line]
+
+    def assignment(self) -> str:
+        name = self.pick("uvwxyzuvwxyzW") if not self.takes_gpu else self.pick("uvwxyz")
+        drawn = self.truth(1) if self.chance(0.2) else self.value(self.depth)
+        self.names.append(name)
+        return f"{name} = {drawn}"
+
+    def branch(self, level: int) -> list[str]:
+        pad = "    " * level
+        found = [f"{pad}if {self.truth(1)}:"]
+        for _ in range(self.random.randrange(1, 3)):
+            found += self.statement(level + 1)
+        if self.chance(0.3):
+            found.append(f"{pad}    return {self.value(1)}")
+        if self.chance(0.5):
+            found += [f"{pad}else:", *self.statement(level + 1)]
+        return found
+
+    def loop(self, level: int) -> list[str]:
+        if "node" not in self.has_records:
+            return [f"{'    ' * level}{self.assignment()}"]
+        pad, name, kept = "    " * level, self.pick(("slot", "left", "i", "u", "gpu")), self.names
+        over = self.pick(("range(node.gpu_count)", "range(8)", "node.gpu_milli_left",
+                          "range(node.gpu_count)", "range(len(node.gpu_milli_left))"))  # fmt: skip
+        total = self.pick("uvwxyz")
+        found = [f"{pad}{total} = {self.pick(('0', '0', '0.1', '1000', self.value(1)))}"]
+        self.names = [*kept, name]
+        found.append(f"{pad}for {name} in {over}:")
+        here = f"node.gpu_milli_left[{name}]" if "range" in over else name
+        if self.chance(0.4):
+            local = self.pick("abxyz")
+            found.append(f"{pad}    {local} = {self.pick((here, f'{here} / 3', self.value(1)))}")
+            self.names.append(local)
+            if self.chance(0.3):
+                found.append(f"{pad}    if {here} > 500: {local} = {self.value(0)}")
+        for _ in range(self.random.choice((1, 1, 1, 2))):
+            found += self.update(f"{pad}    ", total, here)
+        self.names = [*kept, total, *([name] if self.chance(0.1) else [])]
+        return found
+
+    def update(self, pad: str, total: str, here: str) -> list[str]:
+        value = self.pick((here, here, "1", f"{here} / 7", self.value(1)))
+        adding = f"{total} {self.pick(('+', '+', '-'))}= {value}"
+        test = self.pick((f"{here} > {self.value(0)}", self.truth(1)))
+        return self.pick((
+            [pad + adding], [f"{pad}if {test}:", f"{pad}    {adding}"],
+            [f"{pad}if {test}: continue", pad + adding],
+            [f"{pad}if {test}:", f"{pad}    {adding}", f"{pad}else: {total} += {here}"],
+            [f"{pad}{total} = {self.pick(('min', 'max'))}({total}, {value})"],
+            [f"{pad}if {value} < {total}: {total} = {value}"],
+        ))  # fmt: skip
+
+    def value(self, depth: int) -> str:
+        if depth <= 0 or self.chance(0.2):
+            return self.leaf()
+        one, other = self.value(depth - 1), self.value(depth - 1)
+        asked = self.truth(depth - 1)
+        forms = {
+            f"({one} {self.pick('+-*+-*')} {other})": 45,
+            f"({one} {self.pick(('/', '//', '%'))} {self.pick(('7', '1000', '0.3', '-3'))})": 10,
+            f"({one} / max(1, abs({other})))": 7,
+            f"{self.pick(('abs', 'int', 'float', 'math.floor', 'math.tanh'))}({one})": 8,
+            f"{self.pick(('min', 'max'))}({one}, {other})": 6,
+            f"({one} ** {self.pick(('2', '2', '4', '0.5', '3', 'W'))})": 4,
+            f"({one} if {asked} else {other})": 10,
+            f"({asked} {self.pick(('and', 'or'))} {self.truth(0)})": 4,
+            self.own_call(depth): 4,
+        }
+        if self.takes_gpu:
+            forms["(node.gpu_milli_left[gpu] if gpu >= 0 else 0)"] = 4
+        return self.random.choices([*forms], [*forms.values()])[0]
+
+    def truth(self, depth: int) -> str:
+        roll = self.random.random()
+        if roll < 0.08 and self.names:
+            return self.name()
+        if roll < 0.14 and self.takes_gpu:
+            return f"gpu >= 0 and node.gpu_milli_left[gpu] {self.pick(COMPARISONS)} 500"
+        if roll < 0.2:
+            return f"not ({super().truth(depth)})"
+        return super().truth(depth)
+
+    def leaf(self) -> str:
+        roll = self.random.random()
+        if roll < 0.3 and "node" in self.has_records:
+            return f"node.{self.pick(NODE)}"
+        if roll < 0.5 and "pod" in self.has_records:
+            return f"pod.{self.pick(POD)}"
+        if roll < 0.75 and self.names:
+            return self.name()
+        return self.pick(self.bound)
+
+
+def draw_sober(seed: int) -> str:
+    """Draws the sober program of a seed."""
+    return Sober(Random(seed)).program()

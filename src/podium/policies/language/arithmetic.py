@@ -27,6 +27,7 @@ UNSET = "a name is read before it is set"
 NO_RESULT = "a function ends without a result"
 BAD_SHIFT = "a shift is by fewer than 0 or more than 62 bits"
 BAD_POWER = "0 is raised to a negative power, or a negative number to a fractional one"
+FAILED = "math domain or range error"
 BAD_TABLE = "a table of rows is read as table[row, column], a plain one as table[index]"
 
 
@@ -44,16 +45,24 @@ def integer_power(base: float, exponent: int) -> float:
             result = result * square
         square = square * square
         remaining >>= 1
-    return result if exponent >= 0 else 1.0 / result
+    if exponent < 0:
+        return 1.0 / result
+    if math.isinf(result) and math.isfinite(base):
+        raise OverflowError(FAILED)
+    return result
 
 
 def power(base: float, exponent: float) -> float:
-    """Calls the C library's pow.
+    """Multiplies, takes a root or calls the C library's pow, by the value of the exponent alone.
 
     >>> power(2, 3), power(9, 0.5)
     (8.0, 3.0)
     """
     raised, by = float(base), float(exponent)
+    if by == 0.5:
+        return math.sqrt(raised)
+    if abs(by) <= LARGEST_POWER and by == math.floor(by):
+        return integer_power(raised, int(by))
     if (raised == 0.0 and by < 0.0) or (raised < 0.0 and not by.is_integer()):
         raise ValueError(BAD_POWER)
     return raised**by  # type: ignore[no-any-return]
@@ -164,16 +173,37 @@ def rounded(value: float) -> int:
 
 
 def rounded_to(value: float, digits: int) -> float:
-    """Rounds to digits behind the point, by a factor of ten to that power.
+    """Rounds to at most 15 digits behind the point, as Python does.
 
-    >>> rounded_to(2.345, 1)
-    2.3
+    >>> rounded_to(2.345, 1), rounded_to(2.675, 2)
+    (2.3, 2.67)
     """
     factor = integer_power(10.0, digits)
     scaled = value * factor
     if not -MOST_WHOLE < scaled < MOST_WHOLE:
         return value
-    return round(scaled) / factor
+    return corrected(float(round(scaled)), scaled, product_rest(value, factor, scaled)) / factor
+
+
+def product_rest(one: float, other: float, product: float) -> float:
+    """Returns what rounding took from a product, exactly (T. J. Dekker, 1971).
+
+    >>> product_rest(0.1, 10.0, 1.0) > 0
+    True
+    """
+    wide, wide_other = 134217729.0 * one, 134217729.0 * other
+    high, high_other = wide - (wide - one), wide_other - (wide_other - other)
+    low, low_other = one - high, other - high_other
+    return ((high * high_other - product) + high * low_other + low * high_other) + low * low_other
+
+
+def corrected(nearest: float, scaled: float, rest: float) -> float:
+    """Moves what was rounded from halfway to where the whole product lies."""
+    if scaled - nearest == 0.5 and rest > 0.0:
+        return nearest + 1.0
+    if scaled - nearest == -0.5 and rest < 0.0:
+        return nearest - 1.0
+    return nearest
 
 
 def turned(y: float, x: float) -> float:

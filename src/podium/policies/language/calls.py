@@ -125,7 +125,7 @@ class Calls(Expressions):
             return self._rounding("rounded", node.args[0])
         (value, kind), (digits, _) = self.number(node.args[0]), self.index(node.args[1])
         known = written(digits)
-        if known is None or not abs(known) <= 15 or (kind != FLOAT and known < 0):
+        if known is None or not 0 <= known <= 15:
             raise NotPortable(f"rounds `{shortened(node)}`", node.lineno)
         return (call("rounded_to", value, digits), FLOAT) if kind == FLOAT else (value, kind)
 

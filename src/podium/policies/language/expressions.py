@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.errors import advice_on, meant
 from podium.policies.language import kind as kinds
-from podium.policies.language.arithmetic import LARGEST_POWER
+from podium.policies.language.arithmetic import LARGEST_POWER, power
 from podium.policies.language.kind import (
     BOOL,
     FIELDS,
@@ -218,6 +218,7 @@ class Expressions:
         if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
             return constant(_raised(left.value, right.value, base.lineno), base.lineno)
         known = written(right)
+        # What `power` does with such an exponent: the compiler need not find out.
         if known == 0.5:
             return call("sqrt", as_kind(left, one, FLOAT)), FLOAT
         if known is not None and float(known).is_integer() and abs(known) <= LARGEST_POWER:
@@ -328,13 +329,11 @@ def _shift(
 def _raised(base: Any, exponent: Any, line: int) -> object:
     if abs(exponent) > LARGEST_POWER:
         raise NotPortable("raises a number to a power beyond 64", line)
+    is_whole = isinstance(base, int) and isinstance(exponent, int) and exponent >= 0
     try:
-        found = base**exponent
+        return base**exponent if is_whole else power(base, exponent)
     except (ArithmeticError, ValueError) as error:
         raise NotPortable(f"raises a number to a power that fails: {error}", line) from error
-    if isinstance(found, complex):
-        raise NotPortable("raises a negative number to a fractional power", line)
-    return found
 
 
 def written(node: ast.expr) -> float | None:

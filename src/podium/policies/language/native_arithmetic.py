@@ -21,13 +21,14 @@ from podium.policies.language.arithmetic import (
     BAD_POWER,
     BAD_SHIFT,
     BAD_TABLE,
+    FAILED,
+    LARGEST_POWER,
     MOST_SHIFT,
     OUTSIDE,
     TOO_LARGE,
 )
 from podium.policies.language.kind import MOST_WHOLE
 
-FAILED = "math domain or range error"
 EMPTY = "the table is empty"
 LEAST_WHOLE = -MOST_WHOLE
 
@@ -94,9 +95,19 @@ llvmlite.binding.add_symbol(_POW, ctypes.cast(_c_pow, ctypes.c_void_p).value)
 _pow = types.ExternalFunction(_POW, types.float64(types.float64, types.float64))
 
 
+_integer_power = _native(arithmetic.integer_power)
+
+
 @_native
-def power(raised, by):
-    """Raises to a power that is no small whole number."""
+def power(base, exponent):
+    """Multiplies, takes a root or calls the C library's pow, by the value of the exponent alone."""
+    raised, by = float(base), float(exponent)
+    if by == 0.5:
+        if raised < 0.0:
+            raise ValueError(FAILED)
+        return math.sqrt(raised)
+    if abs(by) <= LARGEST_POWER and by == math.floor(by):
+        return _integer_power(raised, int(by))
     # Doubles beyond 2**53 are whole; the floor of larger ones does not fit into 64 bits.
     is_whole = math.isfinite(by) and (abs(by) >= MOST_WHOLE or by == math.floor(by))
     if (raised == 0.0 and by < 0.0) or (raised < 0.0 and not is_whole):
@@ -215,7 +226,8 @@ def rounded(value):
     return below
 
 
-_integer_power = _native(arithmetic.integer_power)
+_product_rest = _native(arithmetic.product_rest)
+_corrected = _native(arithmetic.corrected)
 
 
 @_native
@@ -225,7 +237,8 @@ def rounded_to(value, digits):
     scaled = value * factor
     if not LEAST_WHOLE < scaled < MOST_WHOLE:
         return value
-    return float(rounded(scaled)) / factor
+    rest = _product_rest(value, factor, scaled)
+    return _corrected(float(rounded(scaled)), scaled, rest) / factor
 
 
 def _guarded(name: str) -> Any:

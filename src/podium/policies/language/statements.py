@@ -124,6 +124,10 @@ class Body(Calls):
         if len(targets) == 1 and isinstance(targets[0], ast.Tuple):
             return self._unpacking(targets[0], expression, kind, node)
         found: list[ast.stmt] = []
+        if len(targets) > 1:  # computed once: what is set first may be read in it
+            held = f"{PREFIX}value_{node.lineno}_{node.col_offset}"
+            found.append(_assign(held, expression))
+            expression = ast.Name(held, ast.Load())
         for target in targets:
             if not isinstance(target, ast.Name):
                 raise NotPortable("assigns to more than a name", node.lineno)

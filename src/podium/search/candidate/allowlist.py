@@ -7,12 +7,20 @@ no environment and no attribute but the fields of its two records.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from podium.errors import PolicyError
 from podium.policies.language.translation import circular
 from podium.search.candidate import vocabulary
-from podium.search.candidate.constants import declared_call, number_of, read_constants
+from podium.search.candidate.constants import (
+    Value,
+    declared_call,
+    number_of,
+    read_constants,
+    value_of,
+)
 from podium.search.candidate.constructs import (
     Problem,
     Problems,
@@ -29,32 +37,46 @@ from podium.search.candidate.vocabulary import BUILTINS, RECORDS, RESERVED, said
 def bound_problems(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yields (line, reason) for what is too large to be checked further."""
     count = 0
-    waiting: list[tuple[ast.AST, int, int, int]] = [(tree, 0, 0, 1)]
+    waiting: list[tuple[ast.AST, _Depth, int]] = [(tree, _Depth(), 1)]
     while waiting:
-        node, depth, loops, line = waiting.pop()
+        node, depth, line = waiting.pop()
         line = int(getattr(node, "lineno", line))
         count += 1
-        loops += isinstance(node, ast.For | ast.While)
-        reason = _reason(node, depth, loops)
+        reason = _reason(node, depth)
         if reason:
             yield line, reason
             return
-        held = children(node)
-        waiting += [(child, depth + _step(node, child), loops, line) for child in held]
+        waiting += [(child, depth.of(node, child), line) for child in children(node)]
     if count > vocabulary.MOST_NODES:
         yield 1, f"has {count:,} parts; {vocabulary.MOST_NODES:,} at most"
 
 
-def _step(node: ast.AST, child: ast.AST) -> int:
-    # An elif is an if within the else of another: a person reads a chain of them as flat.
-    return 0 if isinstance(node, ast.If) and isinstance(child, ast.If) else 1
+@dataclass(frozen=True, slots=True)
+class _Depth:
+    levels: int = 0
+    loops: int = 0
+    choices: int = 0
+
+    def of(self, node: ast.AST, child: ast.AST) -> _Depth:
+        """Counts one level more, but for an `if` within another.
+
+        An elif is an if within the else of another: a person reads a chain of them as flat.
+        """
+        is_choice = isinstance(node, ast.If) and isinstance(child, ast.If)
+        return _Depth(
+            self.levels + (not is_choice),
+            self.loops + isinstance(child, ast.For | ast.While),
+            self.choices + is_choice,
+        )
 
 
-def _reason(node: ast.AST, depth: int, loops: int) -> str:
-    if depth > vocabulary.DEEPEST:
+def _reason(node: ast.AST, depth: _Depth) -> str:
+    if depth.levels > vocabulary.DEEPEST:
         return f"is nested deeper than {vocabulary.DEEPEST} levels"
-    if loops > vocabulary.DEEPEST_LOOPS:
+    if depth.loops > vocabulary.DEEPEST_LOOPS:
         return f"nests more than {vocabulary.DEEPEST_LOOPS} loops"
+    if depth.choices > vocabulary.LONGEST_CHOICE:
+        return f"goes on with elif more than {vocabulary.LONGEST_CHOICE} times"
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range":
         longest = max((abs(number_of(each) or 0.0) for each in node.args), default=0.0)
         if longest > vocabulary.LONGEST_RANGE:
@@ -187,11 +209,13 @@ def is_docstring(statement: ast.stmt, body: list[ast.stmt]) -> bool:
 
 def _module_problems(tree: ast.Module) -> Problems:
     known = _names_at_top(tree) - functions(tree).keys() - {"math", "tunable"}
+    values: dict[str, Value] = {"HOLD": -math.inf}
     for statement in tree.body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             yield from _import_problems(statement)
         elif isinstance(statement, ast.Assign):
-            yield from _constant_problems(statement, known)
+            found = list(_constant_problems(statement, known))
+            yield from found or _value_problems(statement, values)
         elif not isinstance(statement, ast.FunctionDef) and not is_docstring(statement, tree.body):
             yield statement.lineno, _not_at_top(statement)
 
@@ -234,6 +258,29 @@ def _constant_problems(statement: ast.Assign, known: set[str]) -> Problems:
                 "of numbers, or tunable(value, low, high)",
             )
             return
+
+
+def _value_problems(statement: ast.Assign, values: dict[str, Value]) -> Problems:
+    """Computes a constant, so that nobody who loads the candidate computes what has no end."""
+    declared = declared_call(statement)
+    try:
+        value = (
+            number_of(declared[1].args[0]) or 0.0
+            if declared and declared[1].args
+            else value_of(statement.value, values)
+        )
+    except PolicyError as error:
+        yield statement.lineno, error.message
+        return
+    for target in statement.targets:
+        if isinstance(target, ast.Name):
+            values[target.id] = value
+            continue
+        names = [each.id for each in getattr(target, "elts", ()) if isinstance(each, ast.Name)]
+        if not isinstance(value, tuple) or len(names) != len(value):
+            yield statement.lineno, f"does not unpack into `{shortened(target)}`"
+        else:
+            values |= dict(zip(names, value, strict=True))
 
 
 def _function_problems(function: ast.FunctionDef, at_top: set[str]) -> Problems:

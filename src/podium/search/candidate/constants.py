@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from podium.errors import PolicyError, UnknownName
 from podium.search.candidate.text import parse_text
+from podium.search.candidate.vocabulary import LARGEST_EXPONENT, LARGEST_INTEGER
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,53 @@ def number_of(node: ast.expr) -> float | None:
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return _as_float(node.value)
     return None
+
+
+Value = int | float | tuple[Any, ...]
+
+_OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.RShift: operator.rshift, ast.USub: operator.neg, ast.UAdd: operator.pos,
+    ast.Not: operator.not_, ast.Invert: operator.invert,
+}  # fmt: skip
+
+
+def value_of(node: ast.expr, names: Mapping[str, Value]) -> Value:
+    """Computes a constant as Python does, within bounds; raises PolicyError where it cannot.
+
+    >>> value_of(ast.parse("(A + 1, -2 ** 2)", mode="eval").body, {"A": 3})
+    (4, -4)
+    """
+    if isinstance(node, ast.Tuple):
+        return tuple(value_of(each, names) for each in node.elts)
+    if isinstance(node, ast.Name):
+        if node.id not in names:
+            raise PolicyError(f"uses {node.id} before it is set")
+        return names[node.id]
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return node.value
+    if not isinstance(node, ast.BinOp | ast.UnaryOp) or type(node.op) not in _OPERATIONS:
+        raise PolicyError("computes a constant from more than numbers")
+    parts = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.operand]
+    return _computed(_OPERATIONS[type(node.op)], [value_of(each, names) for each in parts])
+
+
+def _computed(operation: Callable[..., Any], parts: Sequence[Value]) -> Value:
+    if any(isinstance(each, tuple) for each in parts):
+        raise PolicyError("computes a constant with a tuple; write its numbers one by one")
+    if operation is operator.pow and abs(parts[1]) > LARGEST_EXPONENT:  # type: ignore[arg-type]
+        raise PolicyError(f"raises to a power beyond {LARGEST_EXPONENT}")
+    try:
+        found = operation(*parts)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise PolicyError(f"computes a constant that fails: {error}") from error
+    if isinstance(found, complex):
+        raise PolicyError("raises a negative number to a fractional power")
+    if isinstance(found, int) and abs(found) > LARGEST_INTEGER:
+        raise PolicyError("computes an integer beyond 2**53, which a score cannot hold exactly")
+    return found  # type: ignore[no-any-return]
 
 
 def _as_float(value: object) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import threading
+from dataclasses import dataclass
 
 from podium.search.candidate.vocabulary import RESERVED
 
@@ -88,38 +89,49 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 def fingerprint(tree: ast.Module) -> str:
     """Digests a syntax tree without its docstrings, layout, annotations and chosen names."""
     parts: list[str] = []
-    _write(tree, parts, {})
+    numbers: dict[str, str] = {}
+    waiting: list[object] = [tree]
+    while waiting:  # a chain of elif is deeper than functions may call one another
+        node = waiting.pop()
+        if isinstance(node, _Words):
+            parts.append(node.text)
+        elif isinstance(node, _Chosen):
+            parts.append(f"{numbers.setdefault(node.name, f'_{len(numbers)}')!r},")
+        elif isinstance(node, ast.AST):
+            waiting += reversed(_written(node))
+        elif isinstance(node, list):
+            waiting += [_Words("]"), *reversed(node), _Words("[")]
+        else:
+            parts.append(f"{node!r},")
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-def _write(node: object, parts: list[str], numbers: dict[str, str]) -> None:
-    if isinstance(node, ast.AST):
-        _write_node(node, parts, numbers)
-    elif isinstance(node, list):
-        parts.append("[")
-        for each in node:
-            _write(each, parts, numbers)
-        parts.append("]")
-    else:
-        parts.append(f"{node!r},")
+@dataclass(frozen=True, slots=True)
+class _Words:
+    text: str  # written as it is
 
 
-def _write_node(node: ast.AST, parts: list[str], numbers: dict[str, str]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    name: str  # written as a number, by first appearance
+
+
+def _written(node: ast.AST) -> list[object]:
     # An annotated assignment is an assignment.
     kind = ast.Assign if isinstance(node, ast.AnnAssign) and node.value else type(node)
-    parts.append(f"{kind.__name__}(")
+    found: list[object] = [_Words(f"{kind.__name__}(")]
     for name in node._fields:
         value = getattr(node, name)
         if name in _LEFT_OUT:
             continue
         if name in ("id", "arg", "name") and value not in _FIXED:
-            value = numbers.setdefault(value, f"_{len(numbers)}")
+            value = _Chosen(value)
         elif name == "body" and isinstance(node, ast.Module | ast.FunctionDef):
             value = _told(node.body)
         elif name == "target" and kind is ast.Assign:
             value = [value]
-        _write(value, parts, numbers)
-    parts.append(")")
+        found.append(value)
+    return [*found, _Words(")")]
 
 
 def _told(body: list[ast.stmt]) -> list[ast.stmt]:

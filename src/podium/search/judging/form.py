@@ -6,16 +6,18 @@ takes fifteen times as long as machine code, so several large cases are worth a 
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.errors import PolicyError
 from podium.policies import PairPolicy
-from podium.search.program.bounds import is_sound
+from podium.search.program.bounds import is_sound, is_within
 from podium.search.program.interpreter import interpreted
-from podium.search.program.program import Program
-from podium.search.program.reader import parse
+from podium.search.program.reader import parse_exactly
 from podium.sim.plan import Plan
+from podium.sim.state import gpu_slots
 from podium.sim.tiers import SCAN_NODES, Tier
 
 PLAIN_WORK = 200_000
@@ -23,6 +25,8 @@ PLAIN_WORK = 200_000
 
 LARGE_WORK, WORTH_COMPILING = 4_000_000, 20_000_000
 """Pairs of pods and nodes from which a case is large, and large cases are worth compiling."""
+
+_EIGHT = re.compile(r"range\s*\(\s*8\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,9 @@ class Form:
 
 def form_for(text: str, policy: PairPolicy, plans: Sequence[Plan], is_compiled: bool) -> Form:
     """Chooses the cheapest form for the cases, or machine code where that is asked for."""
-    program = None if is_compiled else _program(text)
-    if program is not None:
-        return Form(interpreted(program, policy.name))
+    engine = None if is_compiled else _interpreted(text, policy.name, plans)
+    if engine is not None:
+        return Form(engine)
     return form_as_written(policy, plans, is_compiled)
 
 
@@ -71,10 +75,21 @@ def large_cases(plans: Sequence[Plan]) -> frozenset[int]:
     return frozenset(found if is_worth else ())
 
 
-def _program(text: str) -> Program | None:
+def _interpreted(text: str, name: str, plans: Sequence[Plan]) -> PairPolicy | None:
     # A program that may fail, or leave the whole numbers, fails in its own way only as written.
+    if not all(map(_is_usual, plans)):
+        return None
+    # To the interpreter, range(8) is all slots of a record.
+    if _EIGHT.search(text) and any(gpu_slots(plan.cluster) != 8 for plan in plans):
+        return None
     try:
-        program = parse(text)
+        program = parse_exactly(text)
+        return interpreted(program, name) if is_sound(program) else None
     except PolicyError:
         return None
-    return program if is_sound(program) else None
+
+
+@functools.lru_cache(maxsize=64)
+def _is_usual(plan: Plan) -> bool:
+    """Returns whether nodes and pods are within what programs are proven to be sound for."""
+    return is_within(plan.cluster.nodes, "node") and is_within(plan.arrivals.pods, "pod")

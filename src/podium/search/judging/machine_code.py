@@ -7,8 +7,8 @@ table, and the variants of a tuning, which are one program, are compiled once in
 from __future__ import annotations
 
 import ast
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from podium.errors import PodiumError
@@ -32,10 +32,14 @@ class Parted:
 
     @classmethod
     def of(cls, text: str) -> Parted:
-        """Takes the constants out of a text; without any, the text is the program."""
+        """Takes the constants out of a text; without any, the text is the program.
+
+        So it is where another thing has the name of a constant, or of the table.
+        """
         tree = ast.parse(text)
+        named = Counter(_named(tree))
         values = _taken(tree)
-        if not values:
+        if not values or any(named[each] > 1 for each in values) or named[_TABLE]:
             return cls(text, ())
         _read_from_table(tree, {name: index for index, name in enumerate(values)})
         return cls(ast.unparse(ast.fix_missing_locations(tree)), tuple(values.values()))
@@ -102,6 +106,17 @@ def _taken(tree: ast.Module) -> dict[str, float]:
             found[declared[0]] = value
     tree.body = kept
     return found
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    """Lists the names that a text gives to something, as often as it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.alias):
+            yield node.name
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
 
 
 def _read_from_table(tree: ast.Module, places: Mapping[str, int]) -> None:

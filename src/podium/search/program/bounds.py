@@ -11,6 +11,9 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from podium.search.program.expression import COMPARISONS, JUNCTIONS, Expression
 from podium.search.program.ingredients import CONSTANTS, INGREDIENTS, genuine
 from podium.search.program.program import Constant, Function, Program, Statement, Term, terms
@@ -113,6 +116,15 @@ def _is_sound(statement: Statement, known: Known) -> bool:
     return inner and (result.head == "hold" or bounds_of(result, known).is_sound)
 
 
+def is_within(records: npt.NDArray[np.void], record: str) -> bool:
+    """Returns whether the fields of nodes or pods are within their bounds."""
+    return all(
+        each.low <= records[title].min(initial=0) and records[title].max(initial=0) <= each.high
+        for title in records.dtype.names or ()
+        if (each := _FIELDS.get(f"{record}.{title}")) is not None
+    )
+
+
 def bounds_of(expression: Expression, known: Known) -> Bounds:
     """Bounds an expression; it is unsound as a whole if any part is."""
     head = expression.head
@@ -176,7 +188,7 @@ def _division(head: str, left: Bounds, right: Bounds) -> Bounds:
         most = max(abs(right.low), abs(right.high))
         return Bounds(-most, most, is_whole)
     found = _corners([a / b for a in left[:2] for b in right[:2]], False)
-    if head == "/":
+    if head == "/" or not found.is_sound:
         return found
     return Bounds(math.floor(found.low), math.floor(found.high), is_whole)
 

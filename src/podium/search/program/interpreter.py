@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from podium.errors import PolicyError
 from podium.policies import PairPolicy
+from podium.policies.language.arithmetic import OUTSIDE
 from podium.policies.policy import FixedTable, from_trusted_function
 from podium.search.program import interpreter as do
-from podium.search.program.expression import HOLD, REDUCTIONS, Expression
+from podium.search.program.expression import HOLD, JUNCTIONS, REDUCTIONS, Expression
 from podium.search.program.program import Block, Function, Program, Term, roots
-from podium.search.program.units import FIELDS
+from podium.search.program.units import FIELDS, HERE
 
 NUMBER, FIELD, LOAD, STORE = 0, 1, 2, 3
 """Push a number, a field, a term; take a term off the stack."""
@@ -151,7 +152,7 @@ class _Assembler:
 
     def _choose(self, condition: Expression, then: Expression, otherwise: Expression) -> None:
         self._push(condition)
-        if then.is_leaf and otherwise.is_leaf:
+        if then.is_leaf and otherwise.is_leaf and not (_may_fail(then) or _may_fail(otherwise)):
             self._push(then)
             self._push(otherwise)
             self._emit(do.SELECT, 0, -2)
@@ -194,6 +195,8 @@ class _Assembler:
             self._emit(_SINGLES[head])
         elif head == "power":
             self._power(arguments[1])
+        elif head in JUNCTIONS and any(map(_may_fail, arguments[1:])):
+            self._decide(head, arguments)
         elif head == "!=":
             self._push(arguments[1])
             self._emit(do.EQUAL, 0, -1)
@@ -203,11 +206,38 @@ class _Assembler:
                 self._push(part)
                 self._emit(_PAIRS[head], 0, -1)
 
+    def _decide(self, head: str, arguments: tuple[Expression, ...]) -> None:
+        """Asks one condition after the other, and none once the answer is known."""
+        first, *rest = arguments
+        self._push(first)
+        if not rest:
+            self._emit(do.NOT)
+            self._emit(do.NOT)
+            return
+        skip = self._later(do.JUMP_IF_FALSE)
+        self._settle(head == "or", head, rest)
+        end = self._later(do.JUMP)
+        self.depth -= 1  # one of the two is on the stack in the end
+        self._land(skip)
+        self._settle(head == "and", head, rest)
+        self._land(end)
+
+    def _settle(self, is_settled: bool, head: str, rest: list[Expression]) -> None:
+        if is_settled:
+            self._emit(do.NUMBER, float(head == "or"), 1)
+        else:
+            self._decide(head, tuple(rest))
+
     def _power(self, exponent: Expression) -> None:
         if exponent.head != "number" or exponent.value not in (1, 2, 4, 8):
             raise PolicyError("only squares, and squares of squares, are interpreted")
         for _ in range({1: 0, 2: 1, 4: 2, 8: 3}[int(exponent.value)]):
             self._emit(do.SQUARE)
+
+
+def _may_fail(part: Expression) -> bool:
+    """Returns whether a part reads what is not there for every pod, so that it must not be read."""
+    return HERE in part.fields
 
 
 def interpreted(program: Program, name: str = "bred") -> PairPolicy:
@@ -309,7 +339,9 @@ def read_field(pod: Any, node: Any, gpu: int, slot: int, which: int) -> float:
     if which == 9:
         return float(gpu)
     if which == 10:
-        return float(node.gpu_milli_left[gpu]) if gpu >= 0 else 0.0
+        if gpu < 0:
+            raise IndexError(OUTSIDE)
+        return float(node.gpu_milli_left[gpu])
     if which == 11:
         return float(node.gpu_milli_left[slot])
     return float(slot) if which == 12 else read_rare(pod, node, which)

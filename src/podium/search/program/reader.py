@@ -10,11 +10,14 @@ from __future__ import annotations
 import ast
 import copy
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from podium.errors import PolicyError
+from podium.search.candidate.constants import value_of
 from podium.search.candidate.text import parse_text
 from podium.search.program import expression as made
-from podium.search.program.expression import Expression, apply, number
+from podium.search.program.bounds import Known, bounds_of
+from podium.search.program.expression import Expression, apply, number, walk
 from podium.search.program.program import (
     SUMMARY,
     Block,
@@ -26,13 +29,36 @@ from podium.search.program.program import (
     Term,
     complexity,
     fresh,
+    roots,
+    terms,
 )
 from podium.search.program.simplify import folded
 from podium.search.program.slot_loop import Update, read_updates, span_of
-from podium.search.program.translation import Environment, counted, refuse, translated
+from podium.search.program.translation import (
+    BEYOND,
+    LARGEST,
+    Environment,
+    Sort,
+    condition,
+    counted,
+    refuse,
+    translated,
+)
+from podium.search.program.units import HERE
 
 RESERVED = frozenset(["pod", "node", "gpu", "slot", "left", "table", "math", "HOLD", "tunable"])
-LARGEST = 600
+_FIXED = frozenset(["pod", "node", "math", "HOLD", "tunable"])
+"""Names that mean one thing in every function."""
+
+DEEPEST = 100
+"""Levels of an expression; all that works on programs goes down them by calls."""
+
+MOST_READ = 60_000
+"""Parts of a text that are read: what follows an `if` and what is called is read several times."""
+
+MOST_EXPANDED = 6000
+"""Parts of a program with the functions written into the places that call them."""
+
 _FORMS = (["pod", "node"], ["pod", "node", "gpu"])
 _RECORDS = ("pod", "node")
 
@@ -47,18 +73,58 @@ def parse_inlined(text: str, path: str = "policy.py") -> Program:
     return _read(text, path, keeps_functions=False)
 
 
-def _read(text: str, path: str, *, keeps_functions: bool) -> Program:
+def parse_exactly(text: str, path: str = "policy.py") -> Program:
+    """Reads a policy whose program fails only where the text does; raises PolicyError as `parse`.
+
+    A text may compute what it never uses.
+    """
+    passing: list[Expression] = []
+    program = _read(text, path, keeps_functions=True, passing=passing)
+    known = Known.of(program)
+    each_root = [*roots(program.block), *(each.expression for each in program.functions)]
+    kept = {part for root in each_root for _, part in walk(root)}
+    for term in terms(program.block):
+        known.define(term.name, term.expression)
+    for each in passing:
+        if HERE in each.fields or not (each in kept or bounds_of(each, known).is_sound):
+            raise PolicyError(f"{BEYOND}it computes what it does not use", where=path)
+    return program
+
+
+def _read(
+    text: str, path: str, *, keeps_functions: bool, passing: list[Expression] | None = None
+) -> Program:
     try:
         tree = parse_text(text, path)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise PolicyError(f"not Python: {error}", where=path) from error
     try:
-        program = _Reader(_functions(tree), keeps_functions).program(tree)
+        found = [] if passing is None else passing
+        program = _Reader(_functions(tree), keeps_functions, found).program(tree)
+        _check_size(program)
     except PolicyError as error:
         raise PolicyError(error.message, where=f"{path}{error.where}", hint=error.hint) from None
-    if complexity(program) > LARGEST:
-        raise PolicyError(f"it has more than {LARGEST} parts", where=path)
+    except RecursionError:
+        raise PolicyError(f"{BEYOND}it is nested too deeply", where=path) from None
     return program
+
+
+def _check_size(program: Program) -> None:
+    """Refuses what could not be worked on in bounded time, or without going too deep."""
+    if complexity(program) > LARGEST:
+        raise PolicyError(f"it has more than {LARGEST} parts")
+    expanded: dict[str, int] = {}
+    for function in program.functions:
+        expanded[function.name] = _expanded(function.expression, expanded)
+    if sum(_expanded(root, expanded) for root in roots(program.block)) > MOST_EXPANDED:
+        raise PolicyError(f"it has more than {MOST_EXPANDED} parts where its functions are called")
+
+
+def _expanded(expression: Expression, sizes: dict[str, int]) -> int:
+    parts = list(walk(expression))
+    if max(len(path) for path, _ in parts) > DEEPEST:
+        raise refuse(None, f"an expression of more than {DEEPEST} levels")
+    return len(parts) + sum(sizes[part.value] for _, part in parts if part.head == "call")
 
 
 def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
@@ -73,23 +139,31 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 class _Reader:
     functions: dict[str, ast.FunctionDef]
     keeps_functions: bool
+    passing: list[Expression]
     kept: dict[str, Function] = field(default_factory=dict)
     taken: set[str] = field(default_factory=lambda: set(RESERVED))
     constants: dict[str, Constant] = field(default_factory=dict)
     settings: list[tuple[str, str]] = field(default_factory=list)
     calling: list[str] = field(default_factory=list)  # functions that are being written into place
+    sorts: dict[str, Sort] = field(default_factory=dict)
+    left: int = MOST_READ
 
     def program(self, tree: ast.Module) -> Program:
         for node in tree.body:
             if isinstance(node, ast.Assign | ast.AnnAssign):
                 self._constant(node)
+            elif not isinstance(node, _AT_TOP):
+                raise refuse(node, f"this at the top: {ast.unparse(node).splitlines()[0]}")
         if self.keeps_functions:
             self._keep_functions()
         score = self.functions["score"]
         arguments = [each.arg for each in score.args.args]
         if arguments not in _FORMS:
             raise refuse(score, f"score({', '.join(arguments)})")
-        block = self.block(_without_docstring(score.body), self._environment())
+        environment = self._environment(score.body)
+        if "gpu" in arguments:
+            environment.names["gpu"] = made.field("gpu")
+        block = self.block(_without_docstring(score.body), environment)
         return Program(
             block=block,
             constants=tuple(self.constants.values()),
@@ -99,10 +173,19 @@ class _Reader:
             functions=tuple(self.kept.values()),
         )
 
-    def _environment(self) -> Environment:
-        names = {each: made.name(each) for each in self.constants}
+    def _environment(self, body: list[ast.stmt]) -> Environment:
+        """Knows the constants, but for those whose names the function gives to its own."""
+        stored = _stored(body)
+        if taken := stored & {*_FIXED, *self.functions} - {"score"}:
+            raise refuse(body[0], f'the name "{min(taken)}" for something else')
+        names = {each: made.name(each) for each in self.constants if each not in stored}
         helpers = {name: self._called for name in self.functions if name != "score"}
-        return Environment(names, functions=helpers)
+        return Environment(names, functions=helpers, sorts=self.sorts, passing=self.passing)
+
+    def _count(self, node: ast.stmt) -> None:
+        self.left -= sum(1 for _ in ast.walk(node))
+        if self.left < 0:
+            raise refuse(node, "so many ways through it that reading them all takes too long")
 
     def _keep_functions(self) -> None:
         """Keeps the functions that compute numbers from numbers, those they call first."""
@@ -123,9 +206,9 @@ class _Reader:
         if node.args.defaults or not given or not _is_numeric(node):
             return None
         own = {each: fresh(each, set(self.constants)) for each in given}
-        environment = self._environment()
-        environment.names |= {each: made.name(title) for each, title in own.items()}
         try:
+            environment = self._environment(node.body)
+            environment.names |= {each: made.name(title) for each, title in own.items()}
             expression = self._value(_without_docstring(node.body), environment)
         except PolicyError:
             return None
@@ -133,25 +216,40 @@ class _Reader:
         return Function(node.name, tuple(own.values()), expression, summary)
 
     def _constant(self, node: ast.Assign | ast.AnnAssign) -> None:
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-        if not isinstance(target, ast.Name) or node.value is None:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        target, *others = targets
+        if not isinstance(target, ast.Name) or others or node.value is None:
             raise refuse(node, "a module statement other than NAME = number")
+        if target.id in {*_FIXED, *self.functions}:
+            raise refuse(node, f'the name "{target.id}" for something else')
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             self.settings.append((target.id, node.value.value))
             return
         self.taken.add(target.id)
-        self.constants[target.id] = self._constant_of(target.id, node.value)
+        constant = self._constant_of(target.id, node.value)
+        self.constants[target.id] = constant
+        self.sorts.pop(target.id, None)
+        if constant.bounds is None and isinstance(constant.value, int):
+            self.sorts[target.id] = "whole"
 
     def _constant_of(self, title: str, value: ast.expr) -> Constant:
         if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("tunable"):
             given = [*value.args, *(keyword.value for keyword in value.keywords)]
+            if len(given) != 3:
+                raise refuse(value, f'"{ast.unparse(value)}"')
             start, low, high = (self._number(each) for each in given)
             return Constant(title, start, (low, high))
         return Constant(title, self._number(value))
 
     def _number(self, value: ast.expr) -> float:
-        names = {each: number(constant.value) for each, constant in self.constants.items()}
-        found = folded(translated(value, Environment(names)))
+        names = {each: constant.value for each, constant in self.constants.items()}
+        if any(isinstance(each, ast.Pow) for each in ast.walk(value)):
+            raised = value_of(value, names)  # once, by Python itself, whose powers are its own
+            if isinstance(raised, tuple):
+                raise refuse(value, "a constant that is no number")
+            return raised
+        known = {each: number(other) for each, other in names.items()}
+        found = folded(translated(value, Environment(known)))
         if found.head != "number":
             raise refuse(value, "a constant that is no number")
         return float(found.value) if isinstance(found.value, float) else int(found.value)
@@ -160,6 +258,7 @@ class _Reader:
         statements: list[Statement] = []
         environment.statements = statements
         for index, node in enumerate(body):
+            self._count(node)
             rest = body[index + 1 :]
             if isinstance(node, ast.Return):
                 if node.value is None:
@@ -167,12 +266,10 @@ class _Reader:
                 result = translated(node.value, environment)
                 return Block(tuple(statements), result)
             if isinstance(node, ast.If) and (_returns([node]) or self._has_calls(node)):
-                condition = translated(node.test, environment)
+                test = condition(node.test, environment)
                 inner = self.block([*node.body, *rest], environment.copy())
                 after = self.block([*node.orelse, *rest], environment.copy())
-                return Block(
-                    (*statements, Guard(condition, inner), *after.statements), after.result
-                )
+                return Block((*statements, Guard(test, inner), *after.statements), after.result)
             self._step(node, environment)
         raise refuse(body[-1] if body else None, "an end without a return")
 
@@ -187,8 +284,10 @@ class _Reader:
         if isinstance(node, ast.For):
             self._loop(node, environment)
         elif isinstance(node, ast.If):
-            for title, value in _choice(node, environment).items():
+            for title, (value, is_set) in _choice(node, environment).items():
                 self._give(title, value, environment)
+                if not is_set:
+                    environment.names.pop(title)
         elif not isinstance(node, ast.Pass):
             for title, value in _assigned(node, environment):
                 self._give(title, value, environment)
@@ -196,10 +295,12 @@ class _Reader:
     def _give(self, title: str, value: Expression, environment: Environment) -> None:
         if environment.statements is None:  # it may not be reached, and then must not fail
             environment.names[title] = value
+            environment.passing.append(value)
             return
         own = fresh(f"{title}_term" if title in RESERVED else title, self.taken)
         self.taken.add(own)
         environment.statements.append(Term(own, value))
+        environment.note(own, value)
         environment.names[title] = made.name(own)
 
     def _called(self, call: ast.Call, environment: Environment) -> Expression:
@@ -212,34 +313,42 @@ class _Reader:
         if function.name in self.kept:
             given = (counted(translated(each, environment)) for each in call.args)
             return made.call(function.name, *given)
-        inner = self._environment()
+        pairs = list(zip(parameters, call.args, strict=True))
+        records = {one: other.id for one, other in pairs if _is_record(other)}
+        body = _renamed(_without_docstring(function.body), records)
+        inner, stored = self._environment(body), _stored(body)
         inner.statements = environment.statements
-        records: dict[str, str] = {}
-        for title, argument in zip(parameters, call.args, strict=True):
-            if isinstance(argument, ast.Name) and argument.id in _RECORDS:
-                records[title] = argument.id
+        for title, argument in pairs:
+            if title in records:
                 continue
+            if title in _RECORDS:
+                raise refuse(call, f'"{ast.unparse(call)}"')
             value = translated(argument, environment)
-            if value.is_leaf:
+            # What the function sets anew is its own, whatever was given.
+            if value.is_leaf and title not in stored:
                 inner.names[title] = value
             else:
                 self._give(title, value, inner)
         self.calling.append(function.name)
-        found = self._value(_renamed(_without_docstring(function.body), records), inner)
+        found = self._value(body, inner)
         self.calling.pop()
         return found
 
     def _value(self, body: list[ast.stmt], environment: Environment) -> Expression:
         """Reads what the body of a function returns as one expression."""
         for index, node in enumerate(body):
+            self._count(node)
             if isinstance(node, ast.Return) and node.value is not None:
                 return translated(node.value, environment)
             if isinstance(node, ast.If) and _returns([node]):
                 rest = body[index + 1 :]
-                condition = translated(node.test, environment)
+                test = condition(node.test, environment)
                 then = self._value([*node.body, *rest], environment.unsure().copy())
                 otherwise = self._value([*node.orelse, *rest], environment.unsure().copy())
-                return apply("if", condition, then, otherwise)
+                found = apply("if", test, then, otherwise)
+                if found.size > LARGEST:
+                    raise refuse(node, f"more than {LARGEST} parts")
+                return found
             self._step(node, environment)
         raise refuse(body[-1] if body else None, "an end without a return")
 
@@ -249,6 +358,8 @@ class _Reader:
         span = span_of(node)
         for update in read_updates(node, environment):
             self._reduce(update, span, environment, environment.statements)
+        # Behind the loop it is the last slot, if there was one.
+        environment.names.pop(ast.unparse(node.target), None)
 
     def _reduce(
         self, update: Update, span: str, environment: Environment, statements: list[Statement]
@@ -260,16 +371,17 @@ class _Reader:
         if start is not None:
             environment.names.pop(update.name)
             self.taken.discard(str(before.value))
+            self.sorts.pop(str(before.value), None)
             loop = Expression(update.head, (update.value, update.condition, start), span)
             self._give(str(before.value), loop, environment)
             environment.names[update.name] = made.name(str(before.value))
             return
-        begin = number(0) if update.head == "sum" else before
-        if begin.head != "number":
+        is_exact = environment.is_whole(before) and environment.is_whole(update.value)
+        if update.head != "sum" or not is_exact:
             raise PolicyError(f'"{update.name}" begins with more than a number')
-        loop = Expression(update.head, (update.value, update.condition, begin), span)
+        loop = Expression(update.head, (update.value, update.condition, number(0)), span)
         self._give(f"{update.name}_more", loop, environment)
-        more = environment.names[f"{update.name}_more"]
+        more = environment.names.pop(f"{update.name}_more")
         self._give(update.name, apply("+", before, more), environment)
 
 
@@ -310,39 +422,69 @@ def _assigned(node: ast.stmt, environment: Environment) -> list[tuple[str, Expre
     target, value = node.targets[0], node.value
     if isinstance(target, ast.Name):
         return [(target.id, translated(value, environment))]
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        pairs = zip(target.elts, value.elts, strict=True)
-        found = [(one, translated(other, environment)) for one, other in pairs]
-        return [(one.id, other) for one, other in found if isinstance(one, ast.Name)]
-    raise refuse(node, "this assignment")
+    titles = [each.id for each in getattr(target, "elts", ()) if isinstance(each, ast.Name)]
+    given = value.elts if isinstance(value, ast.Tuple) else []
+    if not titles or not len(titles) == len(given) == len(target.elts):  # type: ignore[attr-defined]
+        raise refuse(node, "this assignment")
+    return [(one, translated(other, environment)) for one, other in zip(titles, given, strict=True)]
 
 
-def _choice(node: ast.If, environment: Environment) -> dict[str, Expression]:
+Choices = dict[str, tuple[Expression, bool]]
+"""What names stand for behind an `if`, and whether every way there sets them."""
+
+
+def _choice(node: ast.If, environment: Environment) -> Choices:
     """Turns assignments in both arms of an `if` into choices."""
-    condition = translated(node.test, environment)
+    test = condition(node.test, environment)
+    environment.passing.append(test)
     then, otherwise = _arm(node.body, environment), _arm(node.orelse, environment)
-    found: dict[str, Expression] = {}
+    found: Choices = {}
     for title in [*then, *(each for each in otherwise if each not in then)]:
-        before = environment.names.get(title, number(0))
-        found[title] = apply("if", condition, then.get(title, before), otherwise.get(title, before))
+        before = environment.names.get(title)
+        # It is computed all the same: it may fail.
+        unchanged = (number(0), False) if before is None else (before, True)
+        one, other = then.get(title, unchanged), otherwise.get(title, unchanged)
+        value = apply("if", test, one[0], other[0])
+        if value.size > LARGEST:
+            raise refuse(node, f"more than {LARGEST} parts")
+        found[title] = value, one[1] and other[1]
     return found
 
 
-def _arm(body: list[ast.stmt], environment: Environment) -> dict[str, Expression]:
+def _arm(body: list[ast.stmt], environment: Environment) -> Choices:
     inner = environment.unsure().copy()
-    changed: dict[str, Expression] = {}
+    changed: Choices = {}
     for node in body:
         if isinstance(node, ast.Pass):
             continue
-        pairs = (
-            list(_choice(node, inner).items())
+        found = (
+            _choice(node, inner)
             if isinstance(node, ast.If)
-            else _assigned(node, inner)
+            else {title: (value, True) for title, value in _assigned(node, inner)}
         )
-        for title, value in pairs:
-            inner.names[title] = value
-            changed[title] = value
+        environment.passing.extend(changed[title][0] for title in found if title in changed)
+        changed |= found
+        for title, (value, is_set) in found.items():
+            if is_set:
+                inner.names[title] = value
+            else:
+                inner.names.pop(title, None)
     return changed
+
+
+_AT_TOP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Expr, ast.Pass)
+
+
+def _stored(body: list[ast.stmt]) -> set[str]:
+    parts = (part for each in body for part in ast.walk(each))
+    return {
+        each.id for each in parts
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+    }  # fmt: skip
+
+
+def _is_record(node: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and node.id in _RECORDS
 
 
 def _calls(node: ast.FunctionDef) -> set[str]:

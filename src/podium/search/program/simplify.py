@@ -7,7 +7,7 @@ from collections.abc import Callable, Set
 from dataclasses import replace
 from typing import Any
 
-from podium.policies.language.arithmetic import integer_power, power
+from podium.policies.language.arithmetic import power
 from podium.search.program.bounds import UNSOUND, Known, bounds_of
 from podium.search.program.expression import (
     ALWAYS,
@@ -51,7 +51,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "int": int,
     "min": min,
     "max": max,
-    "power": lambda a, b: _raised(a, b),
+    "power": power,
     "sqrt": math.sqrt,
     "exp": math.exp,
     "log": math.log,
@@ -76,12 +76,6 @@ def folded(expression: Expression) -> Expression:
         return expression
     is_finite = isinstance(result, int | float) and math.isfinite(result)
     return number(result) if is_finite else expression
-
-
-def _raised(base: float, exponent: float) -> float:
-    if float(exponent).is_integer() and abs(exponent) <= 64:
-        return integer_power(base, int(exponent))
-    return math.sqrt(base) if exponent == 0.5 else power(base, exponent)
 
 
 TRUE, FALSE = number(1), number(0)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from dataclasses import dataclass
 
 from podium.search.program.expression import ALWAYS, Expression, apply, name, number
 from podium.search.program.translation import Environment, refuse, translated
+from podium.search.program.translation import condition as condition_of
 
 _SPANS = {
     "range(node.gpu_count)": "gpus",
@@ -41,21 +43,29 @@ def read_updates(node: ast.For, environment: Environment) -> list[Update]:
     title = node.target.id if isinstance(node.target, ast.Name) else ""
     is_slot = ast.unparse(node.iter).startswith("range")
     inner.loop = (title, "") if is_slot else ("", title)
-    stored = {
-        each.id for each in ast.walk(node)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    }  # fmt: skip
+    stored = {each.id for each in _targets(node)}
+    if sum(each.id == title for each in _targets(node)) > 1:
+        raise refuse(node, f'a loop that sets "{title}" itself')
     for each in stored & set(environment.names):
         # Not to be read in the loop, only updated.
         inner.names[each] = name(f"{each}@")
-    return _merged(_updates(node.body, inner, ALWAYS), node)
+    return _merged(_updates(node.body, inner, ALWAYS), node, environment)
+
+
+def _targets(node: ast.stmt) -> list[ast.Name]:
+    """Lists the names that are set, as often as they are."""
+    return [
+        each for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    ]  # fmt: skip
 
 
 def _updates(body: list[ast.stmt], inner: Environment, condition: Expression) -> list[Update]:
     found: list[Update] = []
     for index, node in enumerate(body):
         if isinstance(node, ast.If) and _is_continue(node.body):
-            test = apply("not", translated(node.test, inner))
+            test = apply("not", condition_of(node.test, inner))
+            inner.passing.append(test)
             rest = [*node.orelse, *body[index + 1 :]]
             return found + _updates(rest, inner, _both(condition, test))
         if isinstance(node, ast.If):
@@ -71,9 +81,14 @@ def _branches(node: ast.If, inner: Environment, condition: Expression) -> list[U
     extreme = _compared_extreme(node, inner, condition)
     if extreme is not None:
         return [extreme]
-    test = translated(node.test, inner)
+    test = condition_of(node.test, inner)
+    inner.passing.append(test)
     found = _updates(node.body, inner.copy(), _both(condition, test))
-    return found + _updates(node.orelse, inner.copy(), _both(condition, apply("not", test)))
+    found += _updates(node.orelse, inner.copy(), _both(condition, apply("not", test)))
+    for each in _targets(node):
+        if inner.names.get(each.id) != name(f"{each.id}@"):
+            inner.names.pop(each.id, None)  # set in this case only: not to be read any more
+    return found
 
 
 def _compared_extreme(node: ast.If, inner: Environment, condition: Expression) -> Update | None:
@@ -81,9 +96,10 @@ def _compared_extreme(node: ast.If, inner: Environment, condition: Expression) -
     if node.orelse or len(node.body) != 1 or not isinstance(node.body[0], ast.Assign):
         return None
     target = node.body[0].targets[0]
-    if not isinstance(target, ast.Name) or target.id not in inner.names:
+    is_one = isinstance(target, ast.Name) and len(node.body[0].targets) == 1
+    if not is_one or not isinstance(target, ast.Name) or target.id not in inner.names:
         return None
-    test = translated(node.test, inner)
+    test = condition_of(node.test, inner)
     value = translated(node.body[0].value, inner)
     accumulator = name(f"{target.id}@")
     for head, orders in (("smallest", ("<", ">")), ("largest", (">", "<"))):
@@ -95,12 +111,12 @@ def _compared_extreme(node: ast.If, inner: Environment, condition: Expression) -
 def _update(
     node: ast.Assign | ast.AugAssign, inner: Environment, condition: Expression
 ) -> list[Update]:
-    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+    target = targets[0]
     if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-        pairs = zip(target.elts, node.value.elts, strict=True)
-        parts = [ast.copy_location(ast.Assign([one], value), node) for one, value in pairs]
+        parts = _parted(node, target.elts, node.value.elts)
         return [update for part in parts for update in _update(part, inner, condition)]
-    if not isinstance(target, ast.Name):
+    if not isinstance(target, ast.Name) or len(targets) > 1:
         raise refuse(node, "this assignment in a loop")
     value = translated(node.value, inner)
     own = name(f"{target.id}@")
@@ -108,11 +124,27 @@ def _update(
         signed = value if isinstance(node.op, ast.Add) else apply("neg", value)
         if not isinstance(node.op, ast.Add | ast.Sub):
             raise refuse(node, "a loop that multiplies")
+        if inner.names.get(target.id) != own:
+            raise refuse(node, f'a loop that gives "{target.id}" a new value')
         return [Update(target.id, "sum", signed, condition)]
     if inner.names.get(target.id) != own:
         inner.names[target.id] = value
+        inner.passing.append(value)
         return []
     return [_assigned_update(node, target.id, value, condition)]
+
+
+def _parted(node: ast.stmt, targets: list[ast.expr], values: list[ast.expr]) -> list[ast.Assign]:
+    """Parts an assignment of several names, none of which the values of the others read."""
+    titles = {getattr(each, "id", "") for each in targets}
+    if len(targets) != len(values):
+        raise refuse(node, "this assignment in a loop")
+    for one, value in zip(targets, values, strict=True):
+        read = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)}
+        if read & titles - {getattr(one, "id", "")}:
+            raise refuse(node, "this assignment in a loop")
+    pairs = zip(targets, values, strict=True)
+    return [ast.copy_location(ast.Assign([one], value), node) for one, value in pairs]
 
 
 def _assigned_update(
@@ -126,20 +158,43 @@ def _assigned_update(
     raise refuse(node, f'a loop that gives "{title}" a new value')
 
 
-def _merged(updates: list[Update], node: ast.For) -> list[Update]:
-    found: dict[str, Update] = {}
+def _merged(updates: list[Update], node: ast.For, environment: Environment) -> list[Update]:
+    by_name: dict[str, list[Update]] = {}
     for update in updates:
         if any("@" in each for each in update.value.names | update.condition.names):
             raise refuse(node, "a loop that reads what it changes")
-        earlier = found.get(update.name)
-        if earlier is None:
-            found[update.name] = update
-        elif earlier.head == update.head == "sum":
-            value = apply("+", _conditional(earlier), _conditional(update))
-            found[update.name] = Update(update.name, "sum", value, ALWAYS)
-        else:
-            raise refuse(node, f'a loop that changes "{update.name}" in two ways')
-    return list(found.values())
+        by_name.setdefault(update.name, []).append(update)
+    return [_joined(each, node, environment) for each in by_name.values()]
+
+
+def _joined(updates: list[Update], node: ast.For, environment: Environment) -> Update:
+    """Joins what a loop adds in several places; fractional numbers only where one is reached."""
+    if len(updates) == 1:
+        return updates[0]
+    title = updates[0].name
+    if any(each.head != "sum" for each in updates):
+        raise refuse(node, f'a loop that changes "{title}" in two ways')
+    pairs = itertools.combinations([each.condition for each in updates], 2)
+    are_whole = all(environment.is_whole(each.value) for each in updates)
+    if not are_whole and not all(_exclude(*each) for each in pairs):
+        raise refuse(node, f'a loop that adds to "{title}" twice')
+    value = _conditional(updates[0])
+    for update in updates[1:]:
+        value = apply("+", value, _conditional(update))
+    return Update(title, "sum", value, ALWAYS)
+
+
+def _exclude(one: Expression, other: Expression) -> bool:
+    """Returns whether two conditions are those of different arms."""
+    here, there = _conjuncts(one), _conjuncts(other)
+    return any(
+        each.head == "not" and set(_conjuncts(each.arguments[0])) <= conjuncts
+        for own, conjuncts in ((here, there), (there, here)) for each in own
+    )  # fmt: skip
+
+
+def _conjuncts(condition: Expression) -> set[Expression]:
+    return set(condition.arguments) if condition.head == "and" else {condition}
 
 
 def _conditional(update: Update) -> Expression:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as attribute
-from typing import Any
+from typing import Any, Literal
 
 from podium.errors import PolicyError
 from podium.search.program.expression import (
     CALLS,
+    COMPARISONS,
     FUNCTIONS,
     HOLD,
+    JUNCTIONS,
+    REDUCTIONS,
     Expression,
     apply,
     field,
     number,
 )
 from podium.search.program.program import Statement
-from podium.search.program.units import BOOLEAN, FIELDS, unit_of
+from podium.search.program.units import BOOLEAN, FIELDS, HERE, unit_of
 
 _BINARY: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -28,6 +31,14 @@ _BINARY: dict[type[ast.AST], str] = {
 _COMPARED: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
+
+_ANSWERS = (*COMPARISONS, *JUNCTIONS, "not")
+_WHOLE_OF_WHOLE = ("+", "-", "*", "//", "%", "neg", "abs", "min", "max")
+
+LARGEST = 600
+"""The most parts of a program, and of what is being read."""
+
+Sort = Literal["truth", "whole"]
 
 Call = Callable[[ast.Call, "Environment"], Expression]
 """Writes a function into the place of a call."""
@@ -41,16 +52,48 @@ class Environment:
     loop: tuple[str, str] = ("", "")  # inside a loop: the names of the slot and of its free part
     functions: Mapping[str, Call] = attribute(default_factory=dict)  # of the policy itself
     statements: list[Statement] | None = None  # to go before; None where it may not be reached
+    sorts: dict[str, Sort] = attribute(default_factory=dict)  # of terms and constants, by name
+    passing: list[Expression] = attribute(default_factory=list)  # computed, but maybe not kept
 
     def copy(self) -> Environment:
         """Returns a copy that can change independently."""
-        return Environment(dict(self.names), self.loop, self.functions, self.statements)
+        return replace(self, names=dict(self.names))
 
     def unsure(self) -> Environment:
         """Returns a copy for a place that may not be reached: nothing is computed before it."""
         if self.statements is None or not self.functions:
             return self
-        return Environment(self.names, self.loop, self.functions)
+        return replace(self, statements=None)
+
+    def is_truth(self, part: Expression) -> bool:
+        """Returns whether a value is 0 or 1 as the answer to a question, not as a number."""
+        if part.head == "name":
+            return self.sorts.get(part.value) == "truth"
+        if part.head == "number":
+            return part.value in (0, 1)
+        if part.head == "if":
+            return all(map(self.is_truth, part.arguments[1:]))
+        return part.head in _ANSWERS
+
+    def is_whole(self, part: Expression) -> bool:
+        """Returns whether a value is a whole number, which is added up alike in any order."""
+        if part.head in ("name", "number"):
+            is_int = isinstance(part.value, int)
+            return is_int if part.head == "number" else part.value in self.sorts
+        if part.head in REDUCTIONS:
+            return self.is_whole(part.arguments[0]) and self.is_whole(part.arguments[2])
+        if part.head == "if":
+            return all(map(self.is_whole, part.arguments[1:]))
+        if part.head in _WHOLE_OF_WHOLE:
+            return all(map(self.is_whole, part.arguments))
+        return part.head in (*_ANSWERS, "field", "int", "floor", "ceil")
+
+    def note(self, title: str, value: Expression) -> None:
+        """Remembers what sort of value a name stands for, which nothing changes any more."""
+        if self.is_truth(value):
+            self.sorts[title] = "truth"
+        elif self.is_whole(value):
+            self.sorts[title] = "whole"
 
 
 BEYOND = "cannot be bred: "
@@ -72,7 +115,19 @@ def translated(node: ast.expr, environment: Environment) -> Expression:
     translate = _TRANSLATORS.get(type(node))
     if translate is None:
         raise refuse(node, f'"{ast.unparse(node)}"')
-    return translate(node, environment)
+    found = translate(node, environment)
+    if found.size > LARGEST:  # before anything walks it: names may double it line by line
+        raise refuse(node, f"more than {LARGEST} parts")
+    return found
+
+
+def condition(node: ast.expr, environment: Environment) -> Expression:
+    """Translates an expression of which only matters whether it is true."""
+    if isinstance(node, ast.BoolOp):
+        return _joined(node, environment, condition)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return apply("not", condition(node.operand, environment))
+    return translated(node, environment)
 
 
 def _constant(node: ast.Constant, _environment: Environment) -> Expression:
@@ -91,17 +146,18 @@ def _name(node: ast.Name, environment: Environment) -> Expression:
         return field("left")
     if node.id in environment.names:
         return environment.names[node.id]
-    if node.id in ("gpu", "HOLD"):
-        return field("gpu") if node.id == "gpu" else HOLD
+    if node.id == "HOLD":
+        return HOLD
     raise refuse(node, f'the unknown name "{node.id}"')
 
 
 def _read(node: ast.Attribute | ast.Subscript, environment: Environment) -> Expression:
     text = ast.unparse(node)
-    slot, _ = environment.loop
+    slot, left = environment.loop
     if slot and text == f"node.gpu_milli_left[{slot}]":
         return field("left")
-    if text not in FIELDS:
+    is_other_gpu = left == "gpu" or environment.names.get("gpu") != field("gpu")
+    if text not in FIELDS or (text == HERE and is_other_gpu):
         raise refuse(node, f'"{text}"')
     return field(text)
 
@@ -120,12 +176,14 @@ def counted(part: Expression) -> Expression:
 
 
 def _unary(node: ast.UnaryOp, environment: Environment) -> Expression:
+    if isinstance(node.op, ast.Not):
+        return condition(node, environment)
     operand = translated(node.operand, environment)
     if isinstance(node.op, ast.UAdd):
         return operand
     if isinstance(node.op, ast.Invert):
         raise refuse(node, f'"{ast.unparse(node)}"')
-    return apply("not" if isinstance(node.op, ast.Not) else "neg", operand)
+    return apply("neg", operand)
 
 
 def _compared(node: ast.Compare, environment: Environment) -> Expression:
@@ -142,18 +200,27 @@ def _compared(node: ast.Compare, environment: Environment) -> Expression:
 
 
 def _junction(node: ast.BoolOp, environment: Environment) -> Expression:
+    # As a value it is one of its sides, which is 0 or 1 only where both of them are.
+    found = _joined(node, environment, translated)
+    if not all(map(environment.is_truth, found.arguments)):
+        raise refuse(node, f'"{ast.unparse(node)}" as a value')
+    return found
+
+
+def _joined(
+    node: ast.BoolOp, environment: Environment,
+    translate: Callable[[ast.expr, Environment], Expression],
+) -> Expression:  # fmt: skip
     head = "and" if isinstance(node.op, ast.And) else "or"
     first, *rest = node.values
     unsure = environment.unsure()
-    return apply(
-        head, translated(first, environment), *(translated(value, unsure) for value in rest)
-    )
+    return apply(head, translate(first, environment), *(translate(value, unsure) for value in rest))
 
 
 def _conditional(node: ast.IfExp, environment: Environment) -> Expression:
     unsure = environment.unsure()
     arms = (translated(part, unsure) for part in (node.body, node.orelse))
-    return apply("if", translated(node.test, environment), *arms)
+    return apply("if", condition(node.test, environment), *arms)
 
 
 def _call(node: ast.Call, environment: Environment) -> Expression:

@@ -207,11 +207,14 @@ FIELDS = {
 }
 """By the way they are written; `left` is `node.gpu_milli_left[slot]` inside a loop over slots."""
 
+HERE = "node.gpu_milli_left[gpu]"
+"""The one field that is not there for every pod: whole GPUs are no candidates of their own."""
+
 DRAWN = tuple(FIELDS)[:9]
 """What any drawn expression may read."""
 
 SLOT_FIELDS = frozenset(["left", "slot"])
 """What only a loop over slots may read."""
 
-GPU_FIELDS = frozenset(["gpu", "node.gpu_milli_left[gpu]"])
+GPU_FIELDS = frozenset(["gpu", HERE])
 """What only score(pod, node, gpu) may read."""

@@ -1,0 +1,57 @@
+"""Runs a policy's text in Python itself, as it is written, and says what it scores.
+
+Only what docs/policies.md names as an exception is taken from Podium: powers, `math.hypot`, and the
+sign of zero.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from types import SimpleNamespace
+
+from podium.policies.language.arithmetic import hypotenuse, power, signed, turned
+
+
+def written(text):
+    """Defines what a text defines; its score function is that of Python."""
+    tree = ast.parse(text)
+    tree = ast.fix_missing_locations(_Powers().visit(tree))
+    own = {"hypot": hypotenuse, "copysign": signed, "atan2": turned, "pow": power}
+    names = {"math": SimpleNamespace(**{**vars(math), **own}), "pow": power, "raised": power}
+    exec(compile(tree, "written", "exec", dont_inherit=True), names)
+    return names
+
+
+class _Powers(ast.NodeTransformer):
+    """Leaves powers of constants to Python, which computes them once."""
+
+    is_inside = False
+
+    def visit_FunctionDef(self, node):
+        self.is_inside = True
+        self.generic_visit(node)
+        self.is_inside = False
+        return node
+
+    def visit_BinOp(self, node):
+        is_whole = _is_whole(node.left) and _is_whole(node.right)
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Pow) or is_whole or not self.is_inside:
+            return node
+        return ast.Call(ast.Name("raised", ast.Load()), [node.left, node.right], [])
+
+    def visit_AugAssign(self, node):
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Pow):
+            return node
+        read = ast.Name(node.target.id, ast.Load())
+        call = ast.Call(ast.Name("raised", ast.Load()), [read, node.value], [])
+        return ast.Assign([node.target], call)
+
+    def visit_Import(self, node):
+        return None if node.names[0].name == "math" else node
+
+
+def _is_whole(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
