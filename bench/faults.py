@@ -26,12 +26,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import yaml
+
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from bad_answers import BAD_ANSWERS, front
 
 from podium.kube.local.daemon import free_ports, running
-from podium.kube.manifests import scheduler_configuration
+from podium.kube.manifests import Installation, manifests, objects, scheduler_configuration
 from support.account import FAULTS as CREDENTIALS
 from support.account import account
 from support.control_plane import ControlPlane, ProgramsMissingError, control_plane, find_programs
@@ -332,9 +334,16 @@ def spoil_credentials(name: str) -> Callable[[Stage], Outcome]:
     return play
 
 
+def leader_election() -> dict[str, Any]:
+    """Gives how the kube-schedulers of the chart elect a leader."""
+    data = [each.get("data", {}) for each in objects(manifests(Installation()))]
+    (text,) = [each["config.yaml"] for each in data if "config.yaml" in each]
+    return dict(yaml.safe_load(text)["leaderElection"])
+
+
 def lose_the_leader(stage: Stage) -> Outcome:
     """Ends the leader of two replicas, kube-scheduler and Podium."""
-    lease = {"leaderElect": True, "resourceName": "podium", "resourceNamespace": "default"}
+    lease = {**leader_election(), "resourceNamespace": "default"}
     with (
         stage.podium() as first,
         stage.podium() as second,

@@ -117,6 +117,8 @@ def test_a_stock_kube_scheduler_and_podium_share_a_pod(tmp_path):
     assert configuration["percentageOfNodesToScore"] == 100
     assert configuration["leaderElection"]["resourceName"] == profile["schedulerName"]
     assert profile["schedulerName"] == "podium-scheduler"
+    times = [configuration["leaderElection"][key] for key in ("leaseDuration", "renewDeadline")]
+    assert times == ["8s", "5s"]
     assert extender == {
         "urlPrefix": "http://127.0.0.1:8080/extender",
         "prioritizeVerb": "prioritize",

@@ -144,6 +144,11 @@ leaderElection:
   {{- if $isOurs }}
   resourceName: {{ .Values.scheduler.name }}
   resourceNamespace: {{ .Release.Namespace }}
+  # Another replica takes over within 9 s of a leader's death; 15, 10 and 2 s are kube-scheduler's
+  # own. A leader whose API server is away for longer than 5 s starts anew.
+  leaseDuration: 8s
+  renewDeadline: 5s
+  retryPeriod: 1s
   {{- end }}
 clientConnection:
   {{- if not $isOurs }}

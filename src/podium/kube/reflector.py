@@ -84,7 +84,7 @@ class Backoff:
 
     random: random.Random
     first_s: float = 0.25
-    most_s: float = 4.0
+    most_s: float = 2.0
     failures: int = 0
 
     def next_s(self) -> float:

@@ -251,7 +251,7 @@ def test_rights_that_are_lost_are_soon_asked_for_again(scenario):
         del api
         await follower.until(lambda: follower.names == {"a", "b"})
         assert len(follower.waits) == 8
-        assert max(follower.waits) <= 4.0
+        assert max(follower.waits) <= 2.0
 
     scenario(prepare, play)
 

@@ -20,8 +20,9 @@ from podium.policies.thread import PolicyThread
 MOST_LATE = 3
 """Answers in a row that may be late before a policy is no longer asked."""
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 300.0
-"""For how long it is not asked, twice as long each time."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
+"""For how long it is not asked, twice as long each time: a short fault is over soon, and one that
+lasts costs one late answer a minute."""
 
 MOST_LEFT = 2
 """Threads that were left behind and may go on: each takes a core."""
