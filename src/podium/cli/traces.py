@@ -218,11 +218,10 @@ def fetch(
 
 
 def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:
-    from podium.traces import load_trace
+    from podium.traces.catalogue import load_on, load_trace
 
-    trace = load_trace(reference, options)
     if cluster is None:
-        return trace
+        return load_trace(reference, options)
     nodes = load_trace(cluster, options)
     if nodes.cluster is None:
         raise UsageError(
@@ -230,6 +229,7 @@ def _loaded(reference: str, cluster: str | None, options: LoadOptions) -> Trace:
             where=f"--cluster {cluster}",
             hint="give a node list or manifests of nodes",
         )
+    trace, nodes = load_on(reference, nodes, options)
     return replace(trace, cluster=nodes.cluster, notes=(*trace.notes, *nodes.notes))
 
 

@@ -35,7 +35,7 @@ from podium.policies import Policy
 from podium.sim import Inflation, Protocol, Replay, Setup
 from podium.sim.engine import make_plan, usual_setup
 from podium.sim.plan import Plan
-from podium.traces.catalogue import EMBEDDED, LoadOptions, is_drawn, is_name, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, is_drawn, is_name, load_on, load_trace
 from podium.traces.trace import Trace
 
 LEFT_OUT = 0.1
@@ -135,10 +135,12 @@ class Case:
             topology=tuple(self.topology.split(",")) if self.topology else (),
         )  # fmt: skip
         by_seed = replace(alike, seed=self.seed, nodes=self.nodes, pods=self.pods)
-        trace = load_trace(self.trace, by_seed if self.is_drawn else alike)
+        options = by_seed if self.is_drawn else alike
         if self.cluster:
-            other = load_trace(self.cluster, alike)
+            trace, other = load_on(self.trace, load_trace(self.cluster, alike), options)
             trace = replace(trace, cluster=other.cluster)
+        else:
+            trace = load_trace(self.trace, options)
         if self.digest and self.digest != self.digest_of(trace):
             raise InputError(
                 "the files were changed after the search had been planned",

@@ -19,7 +19,7 @@ from podium.policies.registry import RUN
 from podium.settings import Settings
 from podium.sim import Protocol, Setup
 from podium.sim.engine import usual_setup
-from podium.traces.catalogue import EMBEDDED, LoadOptions, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, load_on, load_trace
 from podium.traces.notes import counted
 from podium.traces.trace import Trace
 
@@ -154,6 +154,15 @@ class _Sources:
             return loaded_already(self.inputs.trace, options)
         return self._loaded("simulate.trace", options)
 
+    def trace_on(self, nodes: Trace, options: LoadOptions) -> list[Trace]:
+        """Loads the pods, and gives them back with the nodes on which they are placed."""
+        if self.inputs.trace is not None:
+            return [loaded_already(self.inputs.trace, options), replace(nodes, workload=None)]
+        reference = self.settings.simulate.trace
+        with blaming(place_of(self.settings, "simulate.trace")):
+            pods, given = load_on(reference, nodes, options)
+        return [_named(pods, reference), given]
+
     def cluster(self, options: LoadOptions) -> Trace:
         if self.inputs.cluster is not None:
             return loaded_already(self.inputs.cluster, options)
@@ -195,8 +204,7 @@ def _traces(sources: _Sources, options: LoadOptions) -> list[Trace]:
     # A folder of manifests or a simon Config may bring its pods along.
     if given.workload is not None and not sources.has_own_trace:
         return [given if options.pods is None else sources.cluster(options)]
-    pods = sources.trace(replace(options, nodes=None, topology=()))
-    return [pods, replace(given, workload=None)]
+    return sources.trace_on(given, replace(options, nodes=None))
 
 
 def _named(trace: Trace, reference: str) -> Trace:
@@ -225,10 +233,13 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
     for trace in traces:
         left_out.update(trace.left_out)
     told = ", ".join(f"{count:,} {what}" for what, count in left_out.items())
+    hint = "name a trace that has pods with --trace"
+    if left_out["elsewhere"]:
+        hint = "--state empty places pods anew that run on other nodes"
     raise UsageError(
         "there are no pods to place" + (f"; left out: {told}" if told else ""),
         where=place_of(settings, "simulate.trace"),
-        hint="name a trace that has pods with --trace",
+        hint=hint,
     )
 
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from podium.errors import InputError
 from podium.files.excerpt import excerpt
+from podium.files.json_items import repeated_key
 
 MAX_DEPTH = 100
 """Nesting beyond which a document is refused; Kubernetes objects stay below 30."""
@@ -33,13 +34,17 @@ FREE_COPIES = 100_000
 COPIES_PER_PART = 10
 """Aliases may stand for so many parts, and for so many times the parts that are written."""
 
-_ORDINARY = "check that this is the file you meant"
+ORDINARY = "check that this is the file you meant"
+_INVALID_HINT = (
+    "correct the file there, it may be truncated; YAML indents with spaces and ends quotes and "
+    "brackets"
+)
 _CHARACTERS_PER_COPY = 32  # of a text that an alias stands for: it counts by its length
 _LONGEST_NUMBER = 100
 
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TAGS = "tag:yaml.org,2002:"
-_NULL_TAG, _TEXT_TAG = f"{_TAGS}null", f"{_TAGS}str"
+NULL_TAG, _TEXT_TAG = f"{_TAGS}null", f"{_TAGS}str"
 _BY_LOOKS = "?"
 
 
@@ -65,11 +70,7 @@ class YamlNode:
 
     def get(self, key: str) -> YamlNode | None:
         """Finds the value of a key that is written out in a mapping."""
-        found = None
-        for name, value in self.pairs():
-            if name.text == key:
-                found = value
-        return found
+        return next((value for name, value in self.pairs() if name.text == key), None)
 
     def pairs(self) -> list[tuple[YamlNode, YamlNode]]:
         """Lists the keys and values of a mapping."""
@@ -133,30 +134,43 @@ def _typed(node: YamlNode, path: Path) -> Any:
 
 
 def parse_yaml(stream: TextIO, path: Path) -> Iterator[YamlNode]:
-    """Yields the documents of a stream one by one, empty ones left out; the one door to YAML."""
+    """Yields the documents of a stream one by one as trees, empty ones left out."""
+    composer = _Composer(path)
+    for event in yaml_events(Feed(stream, path)):
+        root = composer.take(event)
+        if root is not None:
+            yield root
+
+
+def yaml_events(feed: Feed) -> Iterator[Any]:
+    """Yields the events of the parser; the one door to YAML."""
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    composer = _Composer(path)
-    feed: Any = _Feed(stream, path)
+    reader: Any = feed
     try:
-        for event in yaml.parse(feed, Loader=loader):
+        for event in yaml.parse(reader, Loader=loader):
             feed.waiting = 0
-            root = composer.take(event)
-            if root is not None:
-                yield root
+            yield event
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
         line = mark.line + 1 if mark is not None else 0
-        hint = "correct the file there; YAML indents with spaces and ends quotes and brackets"
-        raise InputError.at(path, f"is not valid YAML: {what}", line=line, hint=hint) from error
+        message = f"is not valid YAML: {what}"
+        raise InputError.at(feed.path, message, line=line, hint=_INVALID_HINT) from error
 
 
-class _Feed:
+class Text(Protocol):
+    """Gives the text of a file in parts."""
+
+    def read(self, size: int = -1, /) -> str:
+        """Reads the next part, empty at the end."""
+
+
+class Feed:
     """Feeds the parser as long as it turns what it reads into something."""
 
-    def __init__(self, stream: TextIO, path: Path) -> None:
+    def __init__(self, stream: Text, path: Path) -> None:
         self.stream = stream
         self.path = path
         self.waiting = 0  # characters since the last event
@@ -167,7 +181,7 @@ class _Feed:
         self.waiting += len(chunk)
         if self.waiting > LONGEST_VALUE:
             message = f"a text is longer than {LONGEST_VALUE:,} characters"
-            raise InputError.at(self.path, message, hint=_ORDINARY)
+            raise InputError.at(self.path, message, hint=ORDINARY)
         return chunk
 
 
@@ -211,10 +225,21 @@ class _Composer:
 
     def _close(self, event: Any) -> None:
         node = self.stack.pop()
+        self._refuse_repeated(node)
         node.end, node.is_open = event.end_mark.index, False
         if self.stack:
             self.stack[-1].height = max(self.stack[-1].height, node.height + 1)
             self.stack[-1].weight += node.weight
+
+    def _refuse_repeated(self, node: YamlNode) -> None:
+        keys = [] if node.kind == "list" else node.items[::2]
+        if len({key.text for key in keys}) == len(keys):
+            return
+        seen: set[str | None] = set()
+        for key in keys:
+            if key.text in seen:
+                raise repeated_key(self.path, key.text or "", key.line)
+            seen.add(key.text)
 
     def _count(self, node: YamlNode) -> None:
         if node.is_alias:
@@ -228,7 +253,7 @@ class _Composer:
         length = node.start - self.start
         if self.written > FREE_PARTS and CHARACTERS_PER_PART * self.written > length:
             message = f"a document has more than {FREE_PARTS:,} parts of almost nothing"
-            raise InputError.at(self.path, message, line=node.line, hint=_ORDINARY)
+            raise InputError.at(self.path, message, line=node.line, hint=ORDINARY)
 
     def _place(self, node: YamlNode, anchor: str | None) -> None:
         self._count(node)
@@ -239,7 +264,7 @@ class _Composer:
             return
         if len(self.stack) + node.height >= MAX_DEPTH:
             message = f"is nested more than {MAX_DEPTH} levels deep"
-            raise InputError.at(self.path, message, line=node.line, hint=_ORDINARY)
+            raise InputError.at(self.path, message, line=node.line, hint=ORDINARY)
         parent = self.stack[-1]
         parent.height = max(parent.height, node.height + 1)
         parent.weight += 0 if node.is_open else node.weight  # what is open counts when it ends
@@ -267,7 +292,7 @@ def _scalar(event: Any) -> YamlNode:
     start, end = event.start_mark, event.end_mark
     node = YamlNode("scalar", start.line + 1, start.column, start.index, end.index)
     is_plain = event.implicit[0] and not event.style
-    is_null = event.tag == _NULL_TAG or (is_plain and event.value in _NULLS)
+    is_null = event.tag == NULL_TAG or (is_plain and event.value in NULLS)
     node.text = None if is_null else event.value
     node.weight = 1 + len(event.value) // _CHARACTERS_PER_COPY
     node.tag = _tag(event, is_plain)

@@ -57,6 +57,7 @@ class LoadOptions:
     duration: str | None = None  # 2h, exponential:1h; None: as pods say, else as finished ones ran
     topology: tuple[str, ...] = ()  # a preset, or the label keys of rack, block and zone
     wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of the dump
+    on: Trace | None = None  # whose nodes stand in for those of manifests
 
     @property
     def reading(self) -> Reading:
@@ -93,6 +94,22 @@ def load_trace(reference: str, options: LoadOptions = LoadOptions()) -> Trace:  
     return replace(_from_path(path, options), name=reference)
 
 
+def load_on(reference: str, nodes: Trace, options: LoadOptions) -> list[Trace]:
+    """Loads the pods of a trace, and gives it back with the nodes on which they are placed.
+
+    Manifests are read as if the nodes stood among them: what pods ask for depends on what nodes
+    list, and so does what of it bounds the nodes.
+    """
+    trace = load_trace(reference, replace(options, on=nodes))
+    if trace.on is None:
+        return [trace, replace(nodes, workload=None)]
+    cluster = trace.cluster and replace(trace.cluster, name=nodes.name)
+    # What is to be said of nodes that were read again is said in the notes of the trace.
+    notes = () if nodes.of_nodes else nodes.notes
+    given = replace(nodes, cluster=cluster, workload=None, notes=notes)
+    return [replace(trace, cluster=None), given]
+
+
 def _manifests(
     path: Path, rejects: Rejects, options: LoadOptions, begun: Iterable[Document] | None = None
 ) -> Trace:
@@ -105,7 +122,7 @@ def _manifests(
                 raise UsageError(f'there is no file "{each}"', where=_WANTED, hint=hint)
             buffer = stack.enter_context(buffered(each)) if is_stream(each) else None
             wanted.append(buffer.path if buffer else Path(each))
-        return read_manifests(path, rejects, options.reading, wanted, begun)
+        return read_manifests(path, rejects, options.reading, wanted, begun, options.on)
 
 
 def _refuse_wanted(options: LoadOptions) -> None:
@@ -120,7 +137,8 @@ def _refuse_wanted(options: LoadOptions) -> None:
 def _unread(trace: Trace, options: LoadOptions) -> Trace:
     """Notes options that speak of the dump of a cluster, which this trace is not."""
     _refuse_wanted(options)
-    given = {"state": options.state, "duration": options.duration, "topology": options.topology}
+    topology = options.topology if options.on is None else ()  # that of the other nodes
+    given = {"state": options.state, "duration": options.duration, "topology": topology}
     notes = [f"{name} is not honoured, this is not the dump of a cluster" for name in given]
     is_given = [bool(value) for value in given.values()]
     more = [note for note, is_used in zip(notes, is_given, strict=True) if is_used]

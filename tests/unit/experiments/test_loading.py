@@ -68,15 +68,15 @@ def test_the_state_decides_who_runs_already():
 def test_pods_that_run_on_nodes_of_another_cluster_stay_there():
     case = case_of(trace=DUMP, cluster="openb:16")
     assert (len(case.workload), bound(case.workload)) == (5, 0)
-    assert "bound to nodes that the cluster does not have, so left out: 6 pods" in case.notes
+    assert "bound to nodes that the cluster does not have, so left out: 7 pods" in case.notes
 
 
 def test_a_cluster_that_none_of_the_running_pods_is_on_has_nothing_to_place():
     text = "kind: Pod\nmetadata: {name: a}\nspec: {nodeName: n}\n"
     Path("pods.yaml").write_text(text)
-    with pytest.raises(UsageError, match="runs on a node that") as caught:
+    with pytest.raises(UsageError, match="left out: 1 elsewhere") as caught:
         case_of(trace="pods.yaml", cluster="openb:16", state="now")
-    assert caught.value.hint == "--state empty places them anew"
+    assert caught.value.hint == "--state empty places pods anew that run on other nodes"
     assert len(case_of(trace="pods.yaml", cluster="openb:16", state="empty").workload) == 1
 
 

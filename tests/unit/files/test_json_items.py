@@ -7,7 +7,7 @@ from podium.files.json_items import parse_json
 
 
 def parse(text):
-    return list(parse_json(text, Path("f.json")))
+    return [(line, value) for line, value, _ in parse_json(text, Path("f.json"))]
 
 
 def test_an_object_comes_with_its_line():
@@ -18,9 +18,27 @@ def test_elements_of_an_array_come_with_their_lines():
     assert parse('[1,\n{"a": 2}\n, "x"]') == [(1, 1), (2, {"a": 2}), (3, "x")]
 
 
-def test_items_of_a_list_come_with_their_lines():
+def test_items_come_with_their_lines_before_what_holds_them():
     text = '{"kind": "List",\n "items": [{"a": 1},\n{"b": 2}],\n "z": {}}'
-    assert parse(text) == [(1, {"kind": "List", "items": [(2, {"a": 1}), (3, {"b": 2})], "z": {}})]
+    assert list(parse_json(text, Path("f.json"))) == [
+        (2, {"a": 1}, True), (3, {"b": 2}, True),
+        (1, {"kind": "List", "items": [], "z": {}}, False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "line"),
+    [
+        ('{"a": 1,\n "a": 2}', "a", 2),
+        ('{"kind": "List", "items": [],\n\n"items": []}', "items", 3),
+        ('{"items": [{"b": {"c": [1],\n "d": "a\\"c",\n"c": 2}}]}', "c", 3),
+        ('[{"a": {"b": 1}},\n{"a": {"b": 1, "b": 2}}]', "b", 2),
+    ],
+)
+def test_a_key_that_is_there_twice_is_an_error_with_its_line(text, key, line):
+    with pytest.raises(InputError, match=f"the key `{key}` is there twice") as caught:
+        parse(text)
+    assert caught.value.where == f"f.json, line {line}"
 
 
 def test_several_values_may_follow_each_other():

@@ -74,9 +74,11 @@ def test_parts_know_where_they_stand():
     assert (node.line, node.column, text[node.start : node.end]) == (3, 6, "😀x")
 
 
-def test_the_last_of_two_equal_keys_wins():
-    assert values("a: 1\na: 2") == [{"a": "2"}]
-    assert trees("a: 1\na: 2")[0].get("a").text == "2"
+@pytest.mark.parametrize(("text", "line"), [("a: 1\na: 2", 2), ("x:\n- {b: 1,\n   b: 2}", 3)])
+def test_a_key_that_is_there_twice_is_an_error_with_its_line(text, line):
+    with pytest.raises(InputError, match="is there twice") as caught:
+        trees(text)
+    assert caught.value.where == f"f.yaml, line {line}"
 
 
 @pytest.mark.parametrize(

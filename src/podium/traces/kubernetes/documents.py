@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from podium.errors import InputError
 from podium.files.bounded import MOST_BYTES
-from podium.files.json_items import parse_json
+from podium.files.json_items import Piece, parse_json
 from podium.files.text_file import format_suffix, reading
-from podium.files.yaml_tree import YamlNode, parse_yaml
+from podium.files.yaml_items import parse_yaml_items
+from podium.traces.kubernetes.printed import Printed
 
 YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 SUFFIXES = YAML_SUFFIXES | {".json"}
@@ -46,11 +47,10 @@ def read_documents(path: Path) -> Iterator[Document]:
     # Dumps in one line are common; the parsers have bounds of their own.
     with reading(path, longest_line=MOST_BYTES) as stream:
         if format_suffix(path) == ".json":
-            for line, value in parse_json(stream.read(), path):
-                yield from _json_objects(value, line, path)
+            pieces = parse_json(stream.read(), path)
         else:
-            for root in parse_yaml(stream, path):
-                yield from _yaml_objects(root, path)
+            pieces = parse_yaml_items(Printed(stream), path)
+        yield from _documents(pieces, path)
 
 
 def is_list_kind(kind: Any) -> bool:
@@ -58,28 +58,25 @@ def is_list_kind(kind: Any) -> bool:
     return isinstance(kind, str) and kind.endswith("List")
 
 
-def _yaml_objects(root: YamlNode, path: Path) -> Iterator[Document]:
-    if root.kind == "list":
-        for item in root.items:
-            yield _document(item.value(), item.line, path)
-        return
-    document = _document(root.value(), root.line, path)
-    items = root.get("items")
-    if items is None or items.kind != "list" or not is_list_kind(document.kind):
-        yield document
-        return
-    for item in items.items:
-        yield _member(item.value(), item.line, document, path)
+def _documents(pieces: Iterable[Piece], path: Path) -> Iterator[Document]:
+    """Takes lists apart; members without a kind wait until that of their list is known."""
+    waiting: list[tuple[int, Any]] = []
+    for line, value, is_item in pieces:
+        if is_item and isinstance(value, Mapping) and "kind" in value:
+            yield _document(value, line, path)
+        elif is_item:
+            waiting.append((line, value))
+        else:
+            yield from _parent(_document(value, line, path), waiting, path)
+            waiting = []
 
 
-def _json_objects(value: Any, line: int, path: Path) -> Iterator[Document]:
-    document = _document(value, line, path)
-    items = document.value.get("items")
-    if not isinstance(items, list) or not is_list_kind(document.kind):
+def _parent(document: Document, members: list[tuple[int, Any]], path: Path) -> Iterator[Document]:
+    if not is_list_kind(document.kind) or not isinstance(document.value.get("items"), list):
         yield document
         return
-    for item_line, item in items:
-        yield _member(item, item_line, document, path)
+    for line, value in members:
+        yield _member(value, line, document, path)
 
 
 def _member(value: Any, line: int, parent: Document, path: Path) -> Document:

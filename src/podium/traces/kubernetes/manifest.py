@@ -68,6 +68,7 @@ from podium.traces.trace import Trace
 
 _NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them"
 _WANTED_HINT = "give Pod objects, or a Job, JobSet, LeaderWorkerSet, Deployment or StatefulSet"
+_OF_NODES = frozenset({"Node", "ResourceSlice", "Device", "DeviceClass"})
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
 }
@@ -88,11 +89,12 @@ AS_IT_IS = Reading()
 
 def read_manifests(
     path: Path, rejects: Rejects, reading: Reading = AS_IT_IS, wanted: Sequence[Path] = (),
-    begun: Iterable[Document] | None = None,
+    begun: Iterable[Document] | None = None, on: Trace | None = None,
 ) -> Trace:  # fmt: skip
     """Reads the nodes and pods of a file, or of all manifests in a folder.
 
-    `begun` gives the objects of the file, where somebody has begun to read it.
+    `begun` gives the objects of the file, where somebody has begun to read it. The nodes of `on`
+    stand in for those of the file, as if they were written there.
     Files of wanted pods are read beside it, and the Jobs and Deployments in them become pods: in
     the dump of a cluster, those have their pods already.
     """
@@ -102,6 +104,8 @@ def read_manifests(
     if reading.seed < 0:
         raise UsageError(f"the seed {reading.seed} cannot be used", hint="give 0 or more")
     pile = _Pile(rejects, reading)
+    if on is not None:
+        pile.stand_on(on)
     if path.is_dir():
         for file in _files(path, pile):
             pile.read(file)
@@ -109,7 +113,7 @@ def read_manifests(
         pile.read(path, begun)
     for file in wanted:
         pile.read_wanted(file)
-    return pile.trace(path)
+    return replace(pile.trace(path), on=on)
 
 
 @dataclass(slots=True)
@@ -134,22 +138,41 @@ class _Pile:
     node_remarks: Counter[str] = field(default_factory=Counter)
     file_notes: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
+    of_nodes: list[tuple[Path, Document]] = field(default_factory=list)  # what describes nodes
+    replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
+    given: Cluster | None = None  # nodes that come from elsewhere, ready made
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
+
+    def stand_on(self, nodes: Trace) -> None:
+        """Takes the nodes of another trace, in place of those that are still to be read."""
+        for path, document in nodes.of_nodes:
+            self._read_object(document, path)
+        if nodes.cluster is not None and not nodes.of_nodes:
+            self.given = nodes.cluster
+            self.nodes = {spec.name: spec for spec in nodes.cluster.specs()}
+        # Slices that the other file lacks may be those of the same nodes.
+        self.replaced = frozenset({"Node", *(each.kind for _, each in self.of_nodes)})
 
     def read(self, path: Path, begun: Iterable[Document] | None = None) -> None:
         """Adds the objects of a file."""
         for document in read_documents(path) if begun is None else begun:
             self.file_notes += document.notes
-            take = self._taker(document)
-            if take is None:
-                self._take_other(document, path)
-                continue
-            try:
-                take(document, path)
-            except FieldError as error:
-                self.unread.update(["pod"] if _is_unfinished_pod(document) else [])
-                self._reject(error, _object_name(document), f"{path}, line {document.line}")
+            if document.kind not in self.replaced:
+                self._read_object(document, path)
+
+    def _read_object(self, document: Document, path: Path) -> None:
+        take = self._taker(document)
+        if take is None:
+            self._take_other(document, path)
+            return
+        if document.kind in _OF_NODES:
+            self.of_nodes.append((path, document))
+        try:
+            take(document, path)
+        except FieldError as error:
+            self.unread.update(["pod"] if _is_unfinished_pod(document) else [])
+            self._reject(error, _object_name(document), f"{path}, line {document.line}")
 
     def read_wanted(self, path: Path) -> None:
         """Adds the pods of a file, and those that its controllers would make."""
@@ -219,12 +242,16 @@ class _Pile:
         notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
         return Trace(
             name=path.name,
-            cluster=Cluster.of(self.nodes.values(), name=path.name) if self.nodes else None,
+            cluster=self.given or self._cluster(path.name),
             workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
             gaps=tuple(self._gaps(found)),
+            of_nodes=tuple(self.of_nodes),
         )
+
+    def _cluster(self, name: str) -> Cluster | None:
+        return Cluster.of(self.nodes.values(), name=name) if self.nodes else None
 
     def _workload(self, pods: list[PodSpec], name: str, gangs: Gangs) -> Workload:
         return Workload.of(pods, name=name, gangs=gangs.rules, budgets=self.budgets)
@@ -326,6 +353,9 @@ class _Pile:
 
     def _settled_nodes(self) -> Iterator[NodeSpec]:
         for name, spec in self.nodes.items():
+            if name not in self.node_facts:  # it came ready made
+                yield spec
+                continue
             try:
                 devices = node_devices(self.node_facts[name])
                 described = node_with_devices(spec, devices)

@@ -19,7 +19,7 @@ STATES: tuple[State, ...] = ("now", "empty")
 FINISHED = "finished, so left out"
 GATED = "wait for their gates (spec.schedulingGates), so left out"
 DELETED = "being deleted, so left out"
-HOMELESS = "bound to nodes that are not in the file, so left out"
+HOMELESS = "bound to nodes that the cluster does not have, so left out"
 LEFT_OUT = {FINISHED: "finished", GATED: "gated", DELETED: "deleted", HOMELESS: "elsewhere"}
 """Names of pods that take no part, by the remark that says so."""
 

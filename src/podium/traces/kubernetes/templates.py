@@ -8,6 +8,7 @@ from typing import Any
 from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of, whole_of
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.documents import Document
+from podium.traces.kubernetes.gangs import group_and_kind
 
 MOST_PODS = 100_000
 """No controller is asked for more pods than this."""
@@ -17,9 +18,12 @@ _VERSIONS = {
     "JobSet": "jobset.x-k8s.io/v1alpha2",
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
 }
-_CONTROLLERS = frozenset(
-    {"CronJob", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", *_VERSIONS}
-)
+_GROUPS = {
+    "CronJob": "batch", "Deployment": "apps", "Job": "batch", "JobSet": "jobset.x-k8s.io",
+    "LeaderWorkerSet": "leaderworkerset.x-k8s.io", "ReplicaSet": "apps",
+    "ReplicationController": "", "StatefulSet": "apps",
+}  # fmt: skip
+"""API groups of the controllers whose pods are known: other projects have Jobs, too."""
 
 _WITHOUT_PODS = frozenset(
     {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "EndpointSlice", "Endpoints", "Event",
@@ -31,7 +35,9 @@ _WITHOUT_PODS = frozenset(
 
 def has_template(document: Document) -> bool:
     """Tells whether an object is a controller whose pods are known."""
-    return document.kind in _CONTROLLERS
+    if "apiVersion" not in document.value:
+        return document.kind in _GROUPS
+    return _GROUPS.get(document.kind) == group_and_kind(document.value)[0]
 
 
 def may_make_pods(document: Document) -> bool:

@@ -54,7 +54,8 @@ def read_simon(
         notes.append(_SHUFFLED if experiment.ratio is not None else _NOT_SHUFFLED)
     if experiment.seed is not None and (experiment.is_shuffled or experiment.ratio is not None):
         notes.append(_OWN_ORDER)
-    return Trace(path.name, trace.cluster, workload, experiment, tuple(notes))
+    of_nodes = trace.of_nodes
+    return Trace(path.name, trace.cluster, workload, experiment, tuple(notes), of_nodes=of_nodes)
 
 
 def _experiment(

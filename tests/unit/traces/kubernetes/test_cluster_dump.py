@@ -134,7 +134,7 @@ def test_everything_that_is_left_out_or_made_up_is_noted(now):
         "ResourceQuota is not honoured: 1 object",
         "not ready by condition alone, read as the taint node.kubernetes.io/not-ready: 1 node",
         "finished, so left out: 3 pods",
-        "bound to nodes that are not in the file, so left out: 1 pod",
+        "bound to nodes that the cluster does not have, so left out: 1 pod",
         "wait for their gates (spec.schedulingGates), so left out: 1 pod",
         "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway: 1 pod",
         "volumes and the zones they tie a pod to are not honoured: 1 pod",

@@ -68,3 +68,12 @@ def test_what_is_no_object_is_an_input_error(tmp_path, name, text):
 def test_a_kind_that_is_no_text_is_no_kind(tmp_path):
     (tmp_path / "f.json").write_text('{"kind": 5}')
     assert [document.kind for document in read_documents(tmp_path / "f.json")] == [""]
+
+
+def test_two_outputs_in_one_file_need_a_line_between_them(tmp_path):
+    output = "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\nkind: List\n"
+    with pytest.raises(InputError, match="the key `apiVersion` is there twice") as caught:
+        read(tmp_path / "f.yaml", output * 2)
+    assert caught.value.where.endswith("f.yaml, line 6")
+    assert "put a line with --- between them" in caught.value.hint
+    assert [line for line, _ in read(tmp_path / "f.yaml", f"{output}---\n{output}")] == [3, 9]

@@ -224,7 +224,7 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
         ),
         (
             pod(spec={"nodeName": "gone"}),
-            "bound to nodes that are not in the file, so left out: 1 pod",
+            "bound to nodes that the cluster does not have, so left out: 1 pod",
         ),
         (
             pod() | {"status": {"phase": "Succeeded"}},
