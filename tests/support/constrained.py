@@ -16,6 +16,7 @@ from podium.model.constraints import (
     Spread,
     Taint,
     Toleration,
+    VolumeRule,
 )
 from podium.model.disruption import DisruptionBudget
 from support.instances import at, lists_of, named
@@ -101,6 +102,15 @@ _PORTS = (
 )
 
 
+_ZONES = tuple((NodeTerm((Requirement(ZONE, "In", (zone,)),)),) for zone in ("z1", "z2"))
+_VOLUMES = (
+    (), (), (), (VolumeRule("elsewhere", _ZONES[:1]),),
+    (VolumeRule("none", (*_ZONES, None), ((0, 1), (2,))),
+     VolumeRule("some", (*_ZONES, None), ((2,), (0, 2, 1)))),
+    (VolumeRule("pod waits"),),
+)  # fmt: skip
+
+
 def few(elements):
     """Draws none, or rarely one or two."""
     return st.one_of(
@@ -118,6 +128,8 @@ constraints = st.builds(
     spread=few(spreads),
     host_ports=st.sampled_from(_PORTS),
     extended=st.sampled_from(((), (), (("rdma/hca", 1),), (("rdma/hca", 2), ("x/y", 1)))),
+    volumes=st.sampled_from(_VOLUMES),
+    sole_claims=st.sampled_from(((), (), (), ("a/data",), ("a/data", "b/data"))),
 )
 
 _GPUS = (

@@ -19,7 +19,7 @@ from typing import Any
 
 from support.control_plane import ControlPlane
 from support.kube_api import KubeApi, Manifest, unschedulable
-from support.manifests import bound, node, pod
+from support.manifests import bound, claim, claim_volumes, node, pod, storage_class, volume
 
 SCHEDULER = "feasibility"
 ANSWER_S = 120.0
@@ -130,6 +130,8 @@ class FeasibilityOracle:
             return self._judged(pending)
         finally:
             self._api.clear(kept_nodes=[SENTINEL], kept_namespaces=[SENTINEL])
+            if any(map(is_volume, cluster)):
+                self._api.clear_volumes()
 
     def prepare(self) -> None:
         """Makes what stays through all worlds."""
@@ -150,7 +152,10 @@ class FeasibilityOracle:
                 wanted[each["metadata"]["name"]] = each["metadata"].get("labels", {})
         self._label_namespaces(wanted)
         self._api.create_all(each for each in cluster if each["kind"] != "Namespace")
-        self._wait_until_seen(f"world-{next(WORLDS)}")
+        world = f"world-{next(WORLDS)}"
+        volumes = sentinel_volumes(world) if any(map(is_volume, cluster)) else []
+        self._api.create_all(volumes)
+        self._wait_until_seen(world, claims_of(volumes))
 
     def _label_namespaces(self, wanted: Mapping[str, dict[str, str]]) -> None:
         """Gives each namespace its labels; to delete one, a controller would be needed."""
@@ -163,18 +168,19 @@ class FeasibilityOracle:
                 self._api.create(namespace(name, labels))
             self._namespaces[name] = labels
 
-    def _wait_until_seen(self, world: str) -> None:
+    def _wait_until_seen(self, world: str, claims: Sequence[str]) -> None:
         """Waits until the scheduler has seen every node, namespace and pod so far.
 
         It watches each kind in the order of changes. The last change of a node and of a namespace
-        is a label; a pod that needs both, created last, passes once all else has been seen.
+        is a label; a pod that needs both, created last, passes once all else has been seen. Where
+        there are volumes, it needs the last of those, too.
         """
         change = {"metadata": {"labels": {WORLD: world}}}
         self._api.patch(self._sentinel_node, change)
         self._api.patch(self._sentinel_namespace, change)
         deadline = time.monotonic() + ANSWER_S
         for attempt in itertools.count():
-            asking = probe(f"{world}-{attempt}", world)
+            asking = probe(f"{world}-{attempt}", world, claims)
             (verdict,) = self._asked([asking])
             self._api.delete(asking)
             if SENTINEL in verdict.nodes:
@@ -229,7 +235,27 @@ def feasibility_oracle(plane: ControlPlane) -> Iterator[FeasibilityOracle]:
             plane.api.clear()
 
 
-def probe(name: str, world: str) -> Manifest:
+def is_volume(manifest: Manifest) -> bool:
+    """Tells volumes, claims and storage classes from other objects."""
+    return manifest["kind"] in ("PersistentVolume", "PersistentVolumeClaim", "StorageClass")
+
+
+def sentinel_volumes(world: str) -> list[Manifest]:
+    """Writes a bound claim and one that waits: both are open on the sentinel alone."""
+    taken = volume(world, affinity=[{"key": WORLD, "operator": "In", "values": [world]}])
+    bound_claim = claim(f"{world}-bound", SENTINEL, volumeName=world)
+    topology = {"matchLabelExpressions": [{"key": WORLD, "values": [world]}]}
+    made = storage_class(world, allowedTopologies=[topology])
+    return [taken, bound_claim, made, claim(f"{world}-open", SENTINEL, storageClassName=world)]
+
+
+def claims_of(volumes: Sequence[Manifest]) -> list[str]:
+    """Names the claims among some objects."""
+    return [each["metadata"]["name"] for each in volumes
+            if each["kind"] == "PersistentVolumeClaim"]  # fmt: skip
+
+
+def probe(name: str, world: str, claims: Sequence[str]) -> Manifest:
     """Writes a pod that only the sentinel takes, and only in that world."""
     term = {
         "labelSelector": {"matchLabels": {WORLD: "resident"}},
@@ -243,6 +269,7 @@ def probe(name: str, world: str) -> Manifest:
         nodeSelector={WORLD: world},
         affinity=affinity,
         tolerations=[{"key": WORLD, "operator": "Exists"}],
+        volumes=claim_volumes(claims),
     )
 
 

@@ -18,6 +18,7 @@ from podium.kube.local.server import KubeApi as LocalApi
 
 __all__ = ["AT_ONCE", "POLL_S", "KubeApi", "KubeApiError", "Manifest", "unschedulable"]
 
+STATED = ("PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget")
 MERGE = "application/merge-patch+json"
 POLL_S = 0.01
 
@@ -34,7 +35,7 @@ class KubeApi(LocalApi):
         metadata = {**manifest["metadata"]}
         is_terminating = metadata.pop("deletionTimestamp", None) is not None
         made = self.ask("POST", collection(manifest), {**manifest, "metadata": metadata})
-        if manifest["kind"] in ("Pod", "PodDisruptionBudget") and "status" in manifest:
+        if manifest["kind"] in STATED and "status" in manifest:
             made = self.patch_status(manifest, manifest["status"])
         if is_terminating:
             self.ask("DELETE", path_of(manifest))
@@ -52,6 +53,13 @@ class KubeApi(LocalApi):
     def delete(self, manifest: Manifest) -> None:
         """Deletes an object at once, without a grace period."""
         self.ask("DELETE", path_of(manifest), AT_ONCE)
+
+    def clear_volumes(self) -> None:
+        """Deletes all volumes, claims and storage classes."""
+        for claim in self.ask("GET", "/api/v1/persistentvolumeclaims")["items"]:
+            self.delete({**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+        self.ask("DELETE", "/api/v1/persistentvolumes", AT_ONCE)
+        self.ask("DELETE", "/apis/storage.k8s.io/v1/storageclasses", AT_ONCE)
 
     def nodes(self) -> list[Any]:
         return list(self.ask("GET", "/api/v1/nodes")["items"])

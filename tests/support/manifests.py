@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -39,3 +40,57 @@ def bound(manifest: dict[str, Any], node_name: str) -> dict[str, Any]:
     """Lets a pod run on a node."""
     spec = {**manifest["spec"], "nodeName": node_name}
     return {**manifest, "spec": spec, "status": {"phase": "Running"}}
+
+
+def claim_volumes(claims: Sequence[str]) -> list[dict[str, Any]]:
+    """Writes the volumes of a pod that uses claims."""
+    return [
+        {"name": f"v{number}", "persistentVolumeClaim": {"claimName": name}}
+        for number, name in enumerate(claims)
+    ]
+
+
+def claim(
+    name: str, namespace: str = "default", gib: int = 1, mode: str = "ReadWriteOnce", **spec: object
+) -> dict[str, Any]:
+    """Writes a volume claim, bound where it names its volume."""
+    storage = {"requests": {"storage": f"{gib}Gi"}}
+    bound_to = {"pv.kubernetes.io/bind-completed": "yes"} if spec.get("volumeName") else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace, "annotations": bound_to},
+        "spec": {"accessModes": [mode], "resources": storage, "storageClassName": "", **spec},
+    }
+
+
+def volume(
+    name: str, labels: dict[str, str] | None = None, gib: int = 1,
+    affinity: list[dict[str, Any]] | None = None, **spec: object,
+) -> dict[str, Any]:  # fmt: skip
+    """Writes a volume that is available, on the nodes that meet all expressions."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": affinity}]}
+    places = {} if affinity is None else {"nodeAffinity": {"required": terms}}
+    own = {"capacity": {"storage": f"{gib}Gi"}, "hostPath": {"path": "/none"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {**own, "accessModes": ["ReadWriteOnce"], **places, **spec},
+        "status": {"phase": "Available"},
+    }
+
+
+def storage_class(
+    name: str, provisioner: str = "csi.example.com", mode: str = "WaitForFirstConsumer",
+    **fields: object,
+) -> dict[str, Any]:  # fmt: skip
+    """Writes a storage class."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+        **fields,
+    }

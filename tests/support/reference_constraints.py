@@ -12,6 +12,10 @@ def may_run(pod, node, nodes):
     return (
         pod.constraints.selects_node(node.spec.name, node.spec.labels)
         and pod.constraints.tolerates(node.spec.taints)
+        and all(
+            _is_reached(rule, node.spec.name, node.spec.labels) for rule in pod.constraints.volumes
+        )
+        and not _is_in_use(pod, nodes)
         and _has_resources(pod, node, nodes)
         and _has_ports(pod, node)
         and _is_not_repelled(pod, node, nodes)
@@ -27,6 +31,26 @@ def is_awaited(pod, workload):
         or any(_spread_counts(each, other, pod) for each in other.constraints.spread)
         for other in workload
     )
+
+
+def _is_reached(rule, name, labels):
+    if not rule.choices:
+        return False
+    open_here = [
+        terms is None or any(term.is_met(name, labels) for term in terms) for terms in rule.choices
+    ]
+    for claim in rule.claims:
+        mine = [choice for choice in claim if open_here[choice]]
+        if not mine:
+            return False
+        open_here[mine[0]] = False
+    return True
+
+
+def _is_in_use(pod, nodes):
+    used = {claim for node in nodes for other in node.running
+            for claim in other.constraints.sole_claims}  # fmt: skip
+    return not used.isdisjoint(pod.constraints.sole_claims)
 
 
 def _has_resources(pod, node, nodes):

@@ -13,6 +13,7 @@ from podium.model.constraints import (
     Requirement,
     Spread,
     Toleration,
+    VolumeRule,
 )
 from podium.traces import Trace
 from podium.traces.kubernetes import keys
@@ -132,6 +133,17 @@ def _tuples(strategy):
     return st.lists(strategy, max_size=3, unique=True).map(tuple)
 
 
+volume_rules = st.one_of(
+    words.map(VolumeRule),
+    st.builds(
+        VolumeRule,
+        words,
+        st.lists(st.none() | _tuples(node_terms), min_size=3, max_size=3).map(tuple),
+        st.sampled_from([((0,),), ((2, 1), (0, 1)), ((), (1,))]),
+    ),
+)
+
+
 constraints = st.builds(
     Constraints,
     st.dictionaries(words, words, max_size=2).map(lambda found: tuple(sorted(found.items()))),
@@ -141,4 +153,6 @@ constraints = st.builds(
     _tuples(st.builds(PodTerm, selectors, words)),
     _tuples(spreads),
     _tuples(host_ports),
+    volumes=_tuples(volume_rules),
+    sole_claims=_tuples(words),
 )

@@ -241,12 +241,12 @@ async def _tell_outages(screen: Screen, watch: ClusterWatch) -> None:
 async def _taken(screen: Screen, cluster: ClusterOptions) -> Snapshot:
     from podium.kube.access import Access, Target
     from podium.kube.client import KubeClient
-    from podium.kube.resources import served
+    from podium.kube.resources import RESOURCES, VOLUMES, served
     from podium.kube.snapshot import take_snapshot
 
     async with KubeClient(Access(Target(cluster.kubeconfig, cluster.context))) as client:
         with screen.progress("listing") as advance:
-            resources = await served(client)
+            resources = await served(client, (*RESOURCES, *VOLUMES))
             return await take_snapshot(
                 client, resources, cluster.namespace, lambda _, number: advance(number)
             )

@@ -156,6 +156,8 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
         raise UsageError("the cluster has no GPUs to fill", hint="say how many pods by --pods")
     gangs = sum(bool(pod.gang) for pod in pods)
     left_out = [f"gangs are left out: {gangs:,} pods are placed one by one"] if gangs else []
+    tied = sum(bool(pod.constraints.volumes or pod.constraints.sole_claims) for pod in pods)
+    left_out += [f"volumes are left out: {tied:,} pods run on any node"] if tied else []
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
         (*case.notes, *left_out, *policy.notes, *warnings_of([policy])),

@@ -36,7 +36,7 @@ _VENDORS = (
 _NAMES = frozenset(
     {"claimName", "generateName", "namespace", "nodeName", "nominatedNodeName", "podGroup",
      "podGroupName", "podGroupReplicaKey", "priorityClassName", "resourceClaimName",
-     "resourceClaimTemplateName", "uid"}
+     "resourceClaimTemplateName", "storageClassName", "uid", "volumeName"}
 )  # fmt: skip
 _NAMED_LISTS = frozenset(
     {"containerStatuses", "containers", "initContainerStatuses", "initContainers",
@@ -45,6 +45,7 @@ _NAMED_LISTS = frozenset(
 )  # fmt: skip
 _LABELS = frozenset({"labels", "matchLabels", "nodeSelector"})
 _GROUP_NAMES = frozenset(name for names in keys.GANG_KEYS.values() for name in names)
+_NAMING_MARKS = _GROUP_NAMES | {keys.STORAGE_CLASS, keys.SELECTED_NODE}
 _SHOWN_KINDS = frozenset({"DeviceClass"})
 """Kinds whose names say what a device is."""
 
@@ -122,8 +123,17 @@ class Hasher:
         found = self._mapping(value)
         metadata = dict(found.get("metadata") or {})
         if value.get("kind") not in _SHOWN_KINDS and isinstance(metadata.get("name"), str):
-            metadata["name"] = self.name(metadata["name"])
+            metadata["name"] = self._own_name(value, metadata["name"])
         return {**found, "metadata": metadata}
+
+    def _own_name(self, value: Mapping[str, Any], name: str) -> str:
+        """Hashes the name of an object; the claim of an ephemeral volume is named after its pod."""
+        owners = (value.get("metadata") or {}).get("ownerReferences") or ()
+        pod = next((each.get("name", "") for each in owners if each.get("kind") == "Pod"), "")
+        is_claim = value.get("kind") == "PersistentVolumeClaim"
+        if is_claim and pod and name.startswith(f"{pod}-"):
+            return f"{self.name(pod)}-{self.name(name.removeprefix(f'{pod}-'))}"
+        return self.name(name)
 
     def _mapping(self, value: Mapping[str, Any]) -> dict[str, Any]:
         return {key: self._field(key, part) for key, part in value.items()}
@@ -141,7 +151,7 @@ class Hasher:
         if key == "annotations":
             return {name: self._annotation(name, text) for name, text in value.items()}
         found = self._mapping(value)
-        if key in ("pool", "workloadRef") and isinstance(found.get("name"), str):
+        if key in ("claimRef", "pool", "workloadRef") and isinstance(found.get("name"), str):
             found["name"] = self.name(found["name"])
         return found
 
@@ -151,7 +161,7 @@ class Hasher:
             hashed = self.name
         elif key == "matchFields":
             hashed = self._requirement_of_names
-        elif key in ("matchExpressions", "taints", "tolerations"):
+        elif key in ("matchExpressions", "matchLabelExpressions", "taints", "tolerations"):
             hashed = self._requirement
         elif key in _NAMED_LISTS:
             hashed = self._named
@@ -185,9 +195,12 @@ class Hasher:
         is_hardware = key in _HARDWARE or any(
             domain == each or domain.endswith(f".{each}") for each in _VENDORS
         )
-        return text if is_hardware or _PLAIN.fullmatch(text) else self.name(text)
+        if is_hardware or _PLAIN.fullmatch(text):
+            return text
+        # A volume that is in several zones lists them so.
+        return "__".join(map(self.name, text.split("__")))
 
     def _annotation(self, key: str, text: Any) -> Any:
-        if key in _GROUP_NAMES and isinstance(text, str):
+        if key in _NAMING_MARKS and isinstance(text, str):
             return self.name(text)
         return text if is_mark(key) else ""

@@ -223,12 +223,70 @@ class LeaderWorkerSetObject(TypedDict, total=False):
     spec: _LeaderWorkerSetSpec
 
 
+class _ClaimSpec(TypedDict, total=False):
+    accessModes: Any
+    resources: Any
+    selector: Any
+    storageClassName: Any
+    volumeAttributesClassName: Any
+    volumeMode: Any
+    volumeName: Any
+
+
+class _Phase(TypedDict, total=False):
+    phase: str
+
+
+class ClaimObject(TypedDict, total=False):
+    """Is a PersistentVolumeClaim: what it asks for, and what it is bound to."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: _ClaimSpec
+    status: _Phase
+
+
+class _VolumeSpec(TypedDict, total=False):
+    accessModes: Any
+    capacity: Any
+    claimRef: Any
+    nodeAffinity: Any
+    storageClassName: Any
+    volumeAttributesClassName: Any
+    volumeMode: Any
+
+
+class VolumeObject(TypedDict, total=False):
+    """Is a PersistentVolume: where it can be used. Where its data lie is not read."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    spec: _VolumeSpec
+    status: _Phase
+
+
+class StorageClassObject(TypedDict, total=False):
+    """Is a StorageClass: when and where it makes volumes."""
+
+    apiVersion: str
+    kind: str
+    metadata: Metadata
+    allowedTopologies: Any
+    provisioner: str
+    volumeBindingMode: str
+
+
 _DECODERS: Mapping[str, msgspec.json.Decoder[Any]] = {
     "Node": msgspec.json.Decoder(NodeObject),
     "Pod": msgspec.json.Decoder(PodObject),
     "Job.batch": msgspec.json.Decoder(JobObject),
     "JobSet.jobset.x-k8s.io": msgspec.json.Decoder(JobSetObject),
     "LeaderWorkerSet.leaderworkerset.x-k8s.io": msgspec.json.Decoder(LeaderWorkerSetObject),
+    "PersistentVolume": msgspec.json.Decoder(VolumeObject),
+    "PersistentVolumeClaim": msgspec.json.Decoder(ClaimObject),
+    "StorageClass.storage.k8s.io": msgspec.json.Decoder(StorageClassObject),
 }
 _OTHER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(OtherObject)
 
@@ -240,7 +298,7 @@ _MARKING_DOMAINS = (
 )  # fmt: skip
 _MARKS = frozenset(
     {keys.GPUSHARE_INDEX, keys.KAI_DEVICES, keys.KAI_FRACTION, keys.KAI_GROUP, keys.KAI_MEMORY,
-     keys.JOB_TYPE, *keys.GANG_KEYS["kai"], MIRROR}
+     keys.JOB_TYPE, *keys.GANG_KEYS["kai"], MIRROR, *keys.VOLUME_MARKS}
 )  # fmt: skip
 
 

@@ -66,6 +66,13 @@ RESOURCES = (
 )
 """Everything that `podium.traces.kubernetes` understands, nodes and pods first."""
 
+VOLUMES = (
+    Resource("PersistentVolumeClaim", "persistentvolumeclaims"),
+    Resource("PersistentVolume", "persistentvolumes", is_namespaced=False),
+    Resource("StorageClass", "storageclasses", "storage.k8s.io", is_namespaced=False),
+)
+"""What tells where volumes let pods run; they are looked at once, and not watched."""
+
 
 async def served(
     client: KubeClient, wanted: Sequence[Resource] = RESOURCES

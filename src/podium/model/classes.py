@@ -30,8 +30,8 @@ ABSENT, PRESENT, SKEW = 0, 1, 2
 PODS = "pods"
 """The resource of which every pod takes one, where a node lists it."""
 
-CountedBy = Literal["labels", "anti-affinity", "port"]
-"""Why pods count in a group: they are selected, they carry a term themselves, or use a port."""
+CountedBy = Literal["labels", "anti-affinity", "port", "claim"]
+"""Why pods count in a group: they are selected, carry a term, or use a port or a volume claim."""
 
 Whole = npt.NDArray[np.int64]
 Labels = Mapping[str, str]
@@ -109,7 +109,7 @@ class _Counted:
 
     selectors: tuple[PodSelector, ...]  # all of them select the pod; none: see `owner`
     topology_key: str
-    owner: Hashable = None  # pods that carry this very term or port, instead of selectors
+    owner: Hashable = None  # pods that carry this very term, port or claim, instead of selectors
     eligible: bytes = b""  # the nodes whose pods count, all where empty
 
     @property
@@ -117,6 +117,8 @@ class _Counted:
         """Names why a pod counts."""
         if self.owner is None:
             return "labels"
+        if isinstance(self.owner, str):
+            return "claim"
         return "port" if isinstance(self.owner, HostPort) else "anti-affinity"
 
     @property
@@ -178,6 +180,8 @@ class _Builder:
             self._group(self._spread(pod, spread, namespace))
         for port in pod.host_ports:
             self.port_groups.setdefault(port, self._group(_Counted((), "", owner=port)))
+        for claim in pod.sole_claims:
+            self._group(_Counted((), "", owner=claim))
 
     def _affinity(self, pod: Constraints, namespace: str) -> list[_Counted]:
         # A pod counts for one term only if it is selected by all of them.
@@ -259,11 +263,13 @@ class _Builder:
         return self.classes[found]
 
     def _filter(self, pod: Constraints) -> int:
-        key = (pod.node_labels, pod.node_terms, pod.tolerations)
+        key = (pod.node_labels, pod.node_terms, pod.tolerations, pod.volumes)
         if key not in self.filter_memo:
             row = self._nodes(
                 lambda name, labels, taints: (
-                    pod.selects_node(name, labels) and pod.tolerates(taints)
+                    pod.selects_node(name, labels)
+                    and pod.tolerates(taints)
+                    and pod.reaches_volumes(name, labels)
                 )
             )
             if row.tobytes() not in self.filters:
@@ -275,6 +281,7 @@ class _Builder:
     def _members(self, pod: Constraints, namespace: str, labels: Labels) -> tuple[int, ...]:
         found = {self.groups[self._owned(term, namespace)] for term in pod.anti_affinity}
         found |= {self.port_groups[port] for port in pod.host_ports}
+        found |= {self.groups[_Counted((), "", owner=claim)] for claim in pod.sole_claims}
         found |= {
             number
             for number, group in self._candidates(labels)
@@ -294,6 +301,8 @@ class _Builder:
             for other, number in self.port_groups.items():
                 if _clash(port, other):
                     found[Rule(ABSENT, number)] = None
+        for claim in pod.sole_claims:
+            found[Rule(ABSENT, self.groups[_Counted((), "", owner=claim)])] = None
         found.update(dict.fromkeys(self._attracted(pod, namespace, labels)))
         return list(found)
 
@@ -348,6 +357,8 @@ def _domains(cluster: Cluster, counted: _Counted) -> _Domains:
     count = len(cluster)
     if isinstance(counted.owner, HostPort):
         return _Domains(np.arange(count, dtype=np.int32), count, count, True)
+    if isinstance(counted.owner, str):  # a claim is in use wherever the pod is
+        return _Domains(np.zeros(count, np.int32), 1, 1, count == 1)
     labels = cluster.labels or ({},) * count
     values = [each.get(counted.topology_key) for each in labels]
     is_eligible = (
@@ -368,7 +379,7 @@ def _domains(cluster: Cluster, counted: _Counted) -> _Domains:
 
 def _anchors(group: _Counted) -> list[tuple[str, str] | None]:
     """Lists labels of which a pod has one if the group selects it; None where none is needed."""
-    if isinstance(group.owner, HostPort):
+    if isinstance(group.owner, HostPort | str):
         return []
     selectors = (group.owner[0],) if isinstance(group.owner, tuple) else group.selectors
     for selector in selectors:

@@ -130,6 +130,39 @@ class HostPort:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeRule:
+    """Says where volumes let a pod run: on nodes where each claim gets a volume of its own.
+
+    A choice is where one volume is, or could be made: one of its terms must be met. Each claim
+    takes the first of its choices that admits the node and that no claim before it has taken.
+    """
+
+    text: str  # what kube-scheduler says of other nodes, or of the pod where none can be right
+    choices: tuple[tuple[NodeTerm, ...] | None, ...] = ()  # None: on any node
+    claims: tuple[tuple[int, ...], ...] = ((0,),)  # of each claim, indices into the choices
+
+    def is_met(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Decides for one node."""
+        taken: set[int] = set()
+        for claim in self.claims if self.choices else ((),):
+            free = (i for i in claim if i not in taken and self._admits(i, name, labels))
+            choice = next(free, None)
+            if choice is None:
+                return False
+            taken.add(choice)
+        return True
+
+    def _admits(self, choice: int, name: str, labels: Mapping[str, str]) -> bool:
+        terms = self.choices[choice]
+        return terms is None or any(term.is_met(name, labels) for term in terms)
+
+    @property
+    def is_of_pod(self) -> bool:
+        """Tells whether the pod waits for something else than a node."""
+        return not self.choices and not self.text.startswith("node(s)")
+
+
+@dataclass(frozen=True, slots=True)
 class Constraints:
     """Holds everything beside CPU, memory and GPUs that decides where a pod may run."""
 
@@ -141,6 +174,8 @@ class Constraints:
     spread: tuple[Spread, ...] = ()
     host_ports: tuple[HostPort, ...] = ()
     extended: tuple[tuple[str, int], ...] = ()  # other resources, such as rdma/hca, and amounts
+    volumes: tuple[VolumeRule, ...] = ()
+    sole_claims: tuple[str, ...] = ()  # volume claims that no two pods use at once
 
     def selects_node(self, name: str, labels: Mapping[str, str]) -> bool:
         """Tells whether node selector and required node affinity admit a node."""
@@ -149,6 +184,10 @@ class Constraints:
         if self.node_terms is None:
             return True
         return any(term.is_met(name, labels) for term in self.node_terms)
+
+    def reaches_volumes(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Tells whether all volumes can be used on a node."""
+        return all(rule.is_met(name, labels) for rule in self.volumes)
 
     def tolerates(self, taints: tuple[Taint, ...]) -> bool:
         """Tells whether all taints that keep pods away are tolerated."""

@@ -13,14 +13,21 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.model.classes import ABSENT, PODS, PRESENT, SKEW, Rule
-from podium.model.constraints import UNCONSTRAINED, UNSCHEDULABLE, Constraints, Taint
+from podium.model.classes import ABSENT, PODS, PRESENT, SKEW, CountedBy, Rule
+from podium.model.constraints import (
+    UNCONSTRAINED,
+    UNSCHEDULABLE,
+    Constraints,
+    Taint,
+    VolumeRule,
+)
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_16
 from podium.sim.feasible import Moment
 
 Reason = Literal[
     "cordoned", "taint", "selector", "host-ports", "gpu-model", "gpu", "gpu-share", "gpu-memory",
-    "cpu", "memory", "resource", "pods", "topology-spread", "pod-affinity", "pod-anti-affinity",
+    "cpu", "memory", "resource", "pods", "volume", "topology-spread", "pod-affinity",
+    "pod-anti-affinity",
 ]  # fmt: skip
 
 MOST_GPUS = NODE_16["gpu_milli_left"].shape[0]
@@ -43,6 +50,7 @@ class Filter:
     fails: Flags  # (num_nodes,)
     is_static: bool = False  # whatever runs or leaves, these nodes refuse
     shortage: Shortage | None = None
+    is_of_pod: bool = False  # it is the pod that waits, and no node was looked at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +74,9 @@ def filters_of(moment: Moment, pod: int) -> list[Filter]:
 
     Resources are one filter there; here they come with the scarcest first.
     """
+    volumes = _volumes(moment, pod)
+    if any(each.is_of_pod for each in volumes):
+        return volumes[:1]
     arrays = moment.state.arrays
     rules = list(_rules(moment, pod))
     found = [
@@ -73,7 +84,9 @@ def filters_of(moment: Moment, pod: int) -> list[Filter]:
         *(rule for rule in rules if rule.reason == "host-ports"),
         *_models(moment, pod),
         *_resources(moment, pod, arrays["nodes"], arrays["resources"]),
-        *(rule for rule in rules if rule.reason != "host-ports"),
+        *(rule for rule in rules if rule.reason == "volume"),
+        *volumes,
+        *(rule for rule in rules if rule.reason not in ("host-ports", "volume")),
     ]
     return [each for each in found if each.fails.any()]
 
@@ -122,6 +135,25 @@ def _selectors(moment: Moment, pods: Constraints) -> Filters:
     fails = [not pods.selects_node(cluster.names[i], labels[i]) for i in order]
     text = "node(s) didn't match Pod's node affinity/selector"
     yield Filter("selector", text, np.array(fails, bool), is_static=True)
+
+
+def _volumes(moment: Moment, pod: int) -> list[Filter]:
+    """Applies where volumes are; what the pod itself waits for comes first."""
+    given = moment.plan.arrivals.constraints
+    rules = given[pod].volumes if given else ()
+    if rules and rules not in moment.derived:
+        found = [_volume(moment, rule) for rule in rules]
+        moment.derived[rules] = sorted(found, key=lambda each: not each.is_of_pod)
+    return list(moment.derived[rules]) if rules else []
+
+
+def _volume(moment: Moment, rule: VolumeRule) -> Filter:
+    cluster = moment.plan.cluster
+    labels = cluster.labels or ({},) * len(cluster)
+    order = moment.plan.rank_order.tolist()
+    fails = [not rule.is_met(cluster.names[i], labels[i]) for i in order]
+    flags = np.array(fails, bool)
+    return Filter("volume", rule.text, flags, is_static=True, is_of_pod=rule.is_of_pod)
 
 
 def _taints(moment: Moment, pods: Constraints) -> Filters:
@@ -335,6 +367,16 @@ _RULES: dict[int, tuple[Reason, str]] = {
 }
 _PORTS = "node(s) didn't have free ports for the requested pod ports"
 _REPELLED = "node(s) didn't satisfy existing pods anti-affinity rules"
+_IN_USE = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already "
+    "in-use by another pod"
+)
+_ABSENT: dict[CountedBy, tuple[Reason, str]] = {
+    "labels": _RULES[ABSENT],
+    "anti-affinity": ("pod-anti-affinity", _REPELLED),
+    "port": ("host-ports", _PORTS),
+    "claim": ("volume", _IN_USE),
+}
 
 
 def _rules(moment: Moment, pod: int) -> Filters:
@@ -349,9 +391,7 @@ def _rules(moment: Moment, pod: int) -> Filters:
         domain = moment.state.arrays["domain_of"][rule.group]
         count = _counts(moment, rule.group)
         if rule.kind == ABSENT:
-            kind = tables.counted_by[rule.group]
-            reason = "host-ports" if kind == "port" else reason
-            text = {"port": _PORTS, "anti-affinity": _REPELLED}.get(kind, text)
+            reason, text = _ABSENT[tables.counted_by[rule.group]]
             yield Filter(reason, text, count > 0)
             continue
         yield Filter(reason, f"{text} (missing required label)", domain < 0, is_static=True)

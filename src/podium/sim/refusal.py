@@ -86,6 +86,7 @@ def _at_end(result: Result, pod: int) -> Refusal:
 
 def _refusal(moment: Moment, pod: int, filters: list[Filter], accepting: str) -> Refusal:
     told = _told(filters, len(moment.plan.cluster))
+    is_of_pod = any(each.is_of_pod for each in filters)
     counts = {text: count for text, _, count in told}
     total = len(moment.plan.cluster)
     rest = total - sum(counts.values())
@@ -93,14 +94,17 @@ def _refusal(moment: Moment, pod: int, filters: list[Filter], accepting: str) ->
         counts[accepting] = rest
     return Refusal(
         reason="" if rest else _dominant(filters, _candidates(moment, pod)),
-        message=_message(rest, total, told),
+        message=_message(rest, total, told, is_of_pod=is_of_pod),
         counts=counts,
         would_fit_empty=would_fit_empty(moment, pod, filters),
     )
 
 
-def _message(available: int, total: int, told: Iterable[tuple[str, str, int]]) -> str:
-    said = ", ".join(f"{count:,} {text}{detail}" for text, detail, count in told)
+def _message(
+    available: int, total: int, told: Iterable[tuple[str, str, int]], *, is_of_pod: bool = False
+) -> str:
+    rows = (text if is_of_pod else f"{count:,} {text}{detail}" for text, detail, count in told)
+    said = ", ".join(rows)
     return f"{available:,}/{total:,} nodes are available" + (f": {said}" if said else "")
 
 

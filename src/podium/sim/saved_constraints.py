@@ -30,6 +30,7 @@ from podium.model.constraints import (
     Spread,
     Taint,
     Toleration,
+    VolumeRule,
 )
 from podium.model.disruption import DisruptionBudget, is_amount
 from podium.model.records import GPU_MILLI, MAX_MODELS
@@ -192,7 +193,8 @@ def check_work(cluster: Cluster, workload: Workload) -> None:
 
 def _groups(each: Constraints) -> int:
     twice = 2 * len(each.anti_affinity)
-    return twice + len(each.affinity) + len(each.spread) + len(each.host_ports)
+    once = (each.affinity, each.spread, each.host_ports, each.sole_claims)
+    return twice + sum(map(len, once))
 
 
 def _size(written: Any) -> int:
@@ -228,10 +230,9 @@ def _read(given: Any, read: Callable[[Any], Value], count: int) -> tuple[Value, 
 
 
 def _constraints_of(each: Constraints) -> list[Any]:
-    terms = each.node_terms
     return [
         each.node_labels,
-        None if terms is None else [[_needs_of(t.labels), _needs_of(t.fields)] for t in terms],
+        _places_of(each.node_terms),
         [astuple(toleration) for toleration in each.tolerations],
         [_term_of(term) for term in each.affinity],
         [_term_of(term) for term in each.anti_affinity],
@@ -244,7 +245,25 @@ def _constraints_of(each: Constraints) -> list[Any]:
         ],
         [astuple(port) for port in each.host_ports],
         each.extended,
+        *_volumes_of(each),
     ]  # fmt: skip
+
+
+def _volumes_of(each: Constraints) -> list[Any]:
+    if not each.volumes and not each.sole_claims:
+        return []
+    rules = [
+        [rule.text, list(map(_places_of, rule.choices)), _claims_of(rule)] for rule in each.volumes
+    ]
+    return [rules, each.sole_claims]
+
+
+def _claims_of(rule: VolumeRule) -> list[list[int]]:
+    return [list(each) for each in rule.claims if rule.choices]
+
+
+def _places_of(terms: tuple[NodeTerm, ...] | None) -> list[Any] | None:
+    return None if terms is None else [[_needs_of(t.labels), _needs_of(t.fields)] for t in terms]
 
 
 def _needs_of(requirements: Iterable[Requirement]) -> list[Any]:
@@ -264,19 +283,33 @@ def _term_of(term: PodTerm) -> list[Any]:
 
 
 def _constraints(given: Any) -> Constraints:
-    labels, terms, tolerations, affinity, anti_affinity, spread, ports, extended = given
+    labels, terms, tolerations, affinity, anti_affinity, spread, ports, extended, *volumes = given
+    rules, claims = volumes or ([], [])
     if max(map(len, (affinity, anti_affinity, spread))) > MOST_TERMS:
         raise ValueError
     return Constraints(
         node_labels=_each(labels, lambda each: _pair(each, _text)),
-        node_terms=None if terms is None else _each(terms, _node_term),
+        node_terms=_places(terms),
         tolerations=_each(tolerations, _toleration),
         affinity=_each(affinity, _pod_term),
         anti_affinity=_each(anti_affinity, _pod_term),
         spread=_each(spread, _spread),
         host_ports=_each(ports, _port),
         extended=_each(extended, lambda each: _pair(each, _amount)),
+        volumes=_each(rules, _volume_rule),
+        sole_claims=_each(claims, _text),
     )
+
+
+def _volume_rule(given: Any) -> VolumeRule:
+    text, choices, claims = given
+    most = len(_list(choices)) - 1
+    wanted = _each(claims, lambda claim: _each(claim, lambda each: _whole(each, 0, most)))
+    return VolumeRule(_text(text), _each(choices, _places), wanted if choices else ((0,),))
+
+
+def _places(given: Any) -> tuple[NodeTerm, ...] | None:
+    return None if given is None else _each(given, _node_term)
 
 
 def _node_term(given: Any) -> NodeTerm:

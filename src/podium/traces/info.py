@@ -123,6 +123,7 @@ _CONSTRAINTS: Mapping[str, Callable[[Constraints], bool]] = {
     "pod_anti_affinity": lambda pod: bool(pod.anti_affinity),
     "topology_spread": lambda pod: bool(pod.spread),
     "host_ports": lambda pod: bool(pod.host_ports),
+    "volumes": lambda pod: bool(pod.volumes or pod.sole_claims),
     "extended_resources": lambda pod: bool(set(dict(pod.extended)) - {PODS}),
 }
 """What pods may demand of nodes, and how to tell that one does."""

@@ -13,6 +13,7 @@ from podium.traces import load_trace
 from podium.traces.kubernetes import keys
 from support.kubelike import claim, gpu_node, gpu_pod, group, live, resource_slice, write_dump
 from support.random_worlds import draw_world
+from support.volume_worlds import draw_volume_world
 
 HASHER = Hasher(b"salt")
 
@@ -31,9 +32,10 @@ def loaded(folder, objects):
     return load_trace(str(write_dump(folder, objects)))
 
 
+@pytest.mark.parametrize("draw", [draw_world, draw_volume_world])
 @pytest.mark.parametrize("seed", range(40))
-def test_a_hashed_cluster_is_the_same_cluster(seed, tmp_path):
-    world = draw_world(seed)
+def test_a_hashed_cluster_is_the_same_cluster(seed, draw, tmp_path):
+    world = draw(seed)
     objects = [*world.cluster, *world.pending]
     plain = loaded(tmp_path / "plain", objects)
     hashed = loaded(tmp_path / "hashed", [HASHER.object(each) for each in objects])

@@ -18,6 +18,7 @@ from podium.model.constraints import (
     Spread,
     Taint,
     Toleration,
+    VolumeRule,
 )
 from podium.sim import Replay, Result, Rounds, Setup, simulate
 from podium.sim.audit import audit
@@ -33,6 +34,10 @@ EVERYTHING = Constraints(
     spread=(Spread(SAME_APP, "zone", 2),),
     host_ports=(HostPort(80, "TCP", "10.0.0.1"),),
     extended=(("rdma/hca", 1),),
+    volumes=(
+        VolumeRule("none", ((NodeTerm((Requirement("zone", "Exists"),)),), None), ((0, 1), (1,))),
+    ),
+    sole_claims=("team/data",),
 )
 CLUSTER = Cluster.of(
     [

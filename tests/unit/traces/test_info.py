@@ -97,7 +97,8 @@ def test_the_dump_of_a_cluster_tells_who_runs_who_waits_and_what_pods_demand():
     ]
     assert workload["constraints"] == {
         "node_selector": 1, "node_affinity": 2, "tolerations": 11, "pod_affinity": 0,
-        "pod_anti_affinity": 1, "topology_spread": 1, "host_ports": 2, "extended_resources": 0,
+        "pod_anti_affinity": 1, "topology_spread": 1, "host_ports": 2, "volumes": 0,
+            "extended_resources": 0,
     }  # fmt: skip
     assert (described["cluster"]["tainted_nodes"], described["cluster"]["cordoned_nodes"]) == (3, 1)
     empty = describe(load_trace(DUMP, LoadOptions(state="empty")))["workload"]["states"]

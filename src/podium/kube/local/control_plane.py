@@ -24,7 +24,10 @@ from podium.kube.local.server import Server
 
 # ServiceAccount waits for a controller. TaintNodesByCondition taints new nodes until a controller
 # finds them ready. DefaultTolerationSeconds adds tolerations that nobody wrote.
-ADMISSION_OFF = "ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds"
+# StorageObjectInUseProtection keeps volumes until a controller lets them go.
+ADMISSION_OFF = (
+    "ServiceAccount,TaintNodesByCondition,DefaultTolerationSeconds,StorageObjectInUseProtection"
+)
 GANGS = ("GenericWorkload", "GangScheduling")
 DEFAULT_PROFILE: Mapping[str, Any] = {"profiles": [{"schedulerName": "default-scheduler"}]}
 

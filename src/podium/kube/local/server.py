@@ -29,6 +29,7 @@ PLURALS = {
     "PodGroup": "podgroups",
     "PriorityClass": "priorityclasses",
     "RuntimeClass": "runtimeclasses",
+    "StorageClass": "storageclasses",
 }
 NAMESPACED = frozenset({"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup"})
 # No kubelet says that the containers are gone.

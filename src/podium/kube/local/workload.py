@@ -67,7 +67,8 @@ def _pod(spec: PodSpec, name: str) -> dict[str, Any]:
     An API server takes priorities from classes only, and gangs need objects of their own.
     """
     plain = replace(
-        spec, name=name, namespace=NAMESPACE, node="", gpu_slots=(), gang="", priority=0,
+        spec, constraints=replace(spec.constraints, volumes=(), sole_claims=()),
+        name=name, namespace=NAMESPACE, node="", gpu_slots=(), gang="", priority=0,
         gpu_spec="", arrival_s=None, duration_s=None, is_terminating=False, never_preempts=False,
         exit="",
     )  # fmt: skip

@@ -187,11 +187,17 @@ def _tolerations(spec: Mapping[str, Any]) -> tuple[Toleration, ...]:
 def _node_terms(affinity: Mapping[str, Any]) -> tuple[NodeTerm, ...] | None:
     at = "spec.affinity.nodeAffinity"
     node_affinity = mapping_at(affinity, "nodeAffinity", at)
-    if node_affinity.get(_REQUIRED) is None:
+    return node_terms_at(node_affinity, _REQUIRED, f"{at}.{_REQUIRED}")
+
+
+def node_terms_at(
+    parent: Mapping[str, Any], name: str, field_name: str
+) -> tuple[NodeTerm, ...] | None:
+    """Reads a NodeSelector: one of its terms must be met; None where there is no selector."""
+    if parent.get(name) is None:
         return None
-    at = f"{at}.{_REQUIRED}"
-    required = mapping_at(node_affinity, _REQUIRED, at)
-    at = f"{at}.nodeSelectorTerms"
+    required = mapping_at(parent, name, field_name)
+    at = f"{field_name}.nodeSelectorTerms"
     return tuple(
         NodeTerm(
             labels=_requirements(term, "matchExpressions", f"{at}[{index}]", _NODE_OPERATORS),

@@ -44,11 +44,27 @@ def taint_fields(taint: Taint) -> dict[str, str]:
     return _filled({"key": taint.key, "value": taint.value, "effect": taint.effect})
 
 
+def volume_fields(constraints: Constraints) -> dict[str, Any]:
+    """Gives what the annotation of volumes holds: each place as a NodeSelector, null is any."""
+    rules = [
+        {
+            "text": rule.text,
+            "places": [None if each is None else _selector(each) for each in rule.choices],
+            "claims": [list(each) for each in rule.claims if rule.choices],
+        }
+        for rule in constraints.volumes
+    ]
+    return {"rules": rules, "soleClaims": list(constraints.sole_claims)}
+
+
+def _selector(terms: tuple[NodeTerm, ...]) -> dict[str, Any]:
+    return {"nodeSelectorTerms": [_node_term(term) for term in terms]}
+
+
 def _affinity(constraints: Constraints, namespace: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if constraints.node_terms is not None:
-        terms = [_node_term(term) for term in constraints.node_terms]
-        found["nodeAffinity"] = {_REQUIRED: {"nodeSelectorTerms": terms}}
+        found["nodeAffinity"] = {_REQUIRED: _selector(constraints.node_terms)}
     for name, pod_terms in (
         ("podAffinity", constraints.affinity),
         ("podAntiAffinity", constraints.anti_affinity),

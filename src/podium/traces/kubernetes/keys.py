@@ -167,6 +167,17 @@ JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 
 JOB_TYPE = "app.kubernetes.io/job-type"
 
+# What storage controllers write, and what was a label or an annotation before it was a field.
+STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+DEFAULT_STORAGE_CLASS = "storageclass.kubernetes.io/is-default-class"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+VOLUME_MARKS = (STORAGE_CLASS, DEFAULT_STORAGE_CLASS, SELECTED_NODE, BIND_COMPLETED)
+"""Annotations of claims, volumes and storage classes."""
+
+VOLUMES = "podium/volumes"
+"""Where the volumes of a pod let it run, as Podium writes it."""
+
 # Times in seconds, exactly, where a calendar time would round them or lose their origin.
 ARRIVAL_S = "podium/arrival-s"
 DURATION_S = "podium/duration-s"

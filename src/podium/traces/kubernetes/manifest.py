@@ -41,6 +41,7 @@ from podium.traces.kubernetes.gangs import (
 from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
 from podium.traces.kubernetes.pod import (
     DEFAULT_CLASS,
+    VOLUMES,
     PodDraft,
     PriorityClass,
     UnmodelledError,
@@ -62,6 +63,7 @@ from podium.traces.kubernetes.state import (
     timed,
 )
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
+from podium.traces.kubernetes.volumes import DUMP, KINDS, UNKNOWN_VOLUMES, Volumes
 from podium.traces.notes import counted, some, time_notes
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
@@ -127,6 +129,7 @@ class _Pile:
     places: dict[tuple[str, ...], str] = field(default_factory=dict)  # of names: file and line
     namespaces: Namespaces = field(default_factory=Namespaces)
     groups: Groups = field(default_factory=Groups)
+    volumes: Volumes = field(default_factory=Volumes)
     inventory: Inventory = field(default_factory=Inventory)
     node_facts: dict[str, NodeFacts] = field(default_factory=dict)
     priorities: dict[str, PriorityClass] = field(default_factory=dict)  # of PriorityClasses
@@ -216,6 +219,7 @@ class _Pile:
             "Namespace": self._take_namespace,
             "PriorityClass": self._take_priority,
             "PodDisruptionBudget": self._take_budget,
+            **dict.fromkeys(KINDS, self._take_volume),
         }
         if document.kind in on_the_side:
             return on_the_side[document.kind]
@@ -299,6 +303,11 @@ class _Pile:
         name = ("budget", budget.namespace or "default", budget.name)
         self._register(name, "another PodDisruptionBudget", document, path)
         self.budgets.append(budget)
+        self.described[document.kind] += 1
+
+    def _take_volume(self, document: Document, path: Path) -> None:
+        del path
+        self.volumes.add(document.value)
         self.described[document.kind] += 1
 
     def _take_devices(self, document: Document, path: Path) -> None:
@@ -385,7 +394,19 @@ class _Pile:
         # A pod that runs stays where it is, whatever would tie it to its node.
         if ties != UNTIED and not (is_now and draft.facts.node):
             found = replace(found, spec=tied(found.spec, ties, is_now=is_now))
+        if draft.claims and not draft.standing.is_finished:
+            found = self._with_volumes(found, is_running=is_now and bool(draft.standing.node))
         return found if found is draft else replace(found, spec=self._shared(found.spec))
+
+    def _with_volumes(self, draft: PodDraft, *, is_running: bool) -> PodDraft:
+        spec, is_live = draft.spec, draft.standing.is_live
+        where = self.volumes.tied(spec.namespace, draft.claims, is_live=is_live)
+        remarks = [each for each in draft.placing_remarks if each != VOLUMES]
+        if not where.is_known:
+            return replace(draft, placing_remarks=(*remarks, UNKNOWN_VOLUMES))
+        constraints = where.constrain(spec.constraints, is_running=is_running)
+        spec = replace(spec, constraints=constraints)
+        return replace(draft, spec=spec, placing_remarks=tuple(remarks))
 
     def _gangs(self, found: Present) -> Gangs:
         """Finds the gangs of the pods that take part; those that succeeded are counted, too."""
@@ -442,11 +463,15 @@ class _Pile:
         if self.unknown:
             kinds = ", ".join(f"{count} {kind}" for kind, count in self.unknown.items())
             yield f"objects that are not understood: {kinds}"
-        waiting = (draft for draft in found.pods if not draft.spec.node)
+        waiting = [draft for draft in found.pods if not draft.spec.node]
         claiming = sum(MISSING_CLAIMS in draft.remarks for draft in waiting)
         if claiming:
             verb = "asks" if claiming == 1 else "ask"
             yield f"{counted(claiming, 'pod')} {verb} for resource claims that the dump lacks"
+        lost = sum(UNKNOWN_VOLUMES in draft.placing_remarks for draft in waiting)
+        if lost:
+            verb = "uses" if lost == 1 else "use"
+            yield f"{counted(lost, 'pod')} {verb} volumes that the dump lacks: try {DUMP}"
 
     def _unused_keys(self) -> Iterator[str]:
         if self.reading.topology:

@@ -49,6 +49,7 @@ from podium.traces.kubernetes.devices import (
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
 from podium.traces.kubernetes.standing import Standing, read_standing
+from podium.traces.kubernetes.volumes import ClaimUse, claim_uses, written_rules
 from podium.traces.notes import CENSORED, is_censored
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -324,6 +325,7 @@ class PodDraft:
     placing_remarks: tuple[str, ...] = ()  # the same, for as long as the pod has no node
     has_priority: bool = True  # its spec names one, or a class: the default class is not for it
     company: tuple[PodSelector, ...] = ()  # whom it would rather be near or apart from
+    claims: tuple[ClaimUse, ...] = ()  # behind its volumes
 
 
 def pod_draft(
@@ -349,6 +351,9 @@ def pod_draft(
     constraints = pod_constraints(spec, Site(namespace, labels, namespaces))
     if devices.extended:
         constraints = replace(constraints, extended=devices.extended)
+    if annotations.get(keys.VOLUMES):
+        volumes, sole_claims = written_rules(annotations[keys.VOLUMES])
+        constraints = replace(constraints, volumes=volumes, sole_claims=sole_claims)
     constraints = known.setdefault(constraints, constraints)
     created_s, arrival_s, duration_s = _times(metadata, annotations)
     described = PodSpec(
@@ -389,6 +394,7 @@ def pod_draft(
         placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
         has_priority=spec.get("priority") is not None or bool(_priority_class(spec)),
         company=liked_company(spec),
+        claims=claim_uses(spec, described.name),
     )
 
 
@@ -436,7 +442,10 @@ def settled(
     if draft.terms is not None:
         site = Site(spec.namespace, spec.labels, namespaces)
         constraints = pod_constraints(draft.terms, site)
-        constraints = replace(constraints, extended=spec.constraints.extended)
+        old = spec.constraints
+        constraints = replace(
+            constraints, extended=old.extended, volumes=old.volumes, sole_claims=old.sole_claims
+        )
         spec = replace(spec, constraints=constraints)
         if has_unknown_namespaces(draft.terms, namespaces):
             remarks.append(UNKNOWN_NAMESPACES)

@@ -18,6 +18,7 @@ from podium.traces.kubernetes.constraints_writer import (
     constraint_fields,
     port_fields,
     taint_fields,
+    volume_fields,
 )
 from podium.traces.kubernetes.disruption import budget_object
 from podium.traces.kubernetes.domains import LEVEL_LABELS
@@ -176,6 +177,8 @@ def _annotations(spec: PodSpec) -> dict[str, str]:
         written[keys.GPU_INDEX] = "-".join(map(str, spec.gpu_slots))
     if spec.gpu_spec:
         written[keys.GPU_CARD_MODEL] = spec.gpu_spec
+    if spec.constraints.volumes or spec.constraints.sole_claims:
+        written[keys.VOLUMES] = json.dumps(volume_fields(spec.constraints))
     if spec.job_type:
         written[keys.JOB_TYPE] = spec.job_type
     if spec.exit:

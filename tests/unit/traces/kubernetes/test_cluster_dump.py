@@ -137,7 +137,8 @@ def test_everything_that_is_left_out_or_made_up_is_noted(now):
         "bound to nodes that the cluster does not have, so left out: 1 pod",
         "wait for their gates (spec.schedulingGates), so left out: 1 pod",
         "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway: 1 pod",
-        "volumes and the zones they tie a pod to are not honoured: 1 pod",
+        "volumes are not known, `kubectl get nodes,pods,pvc,pv,sc -A -o yaml` prints them as well: "
+        "1 pod",
         "run times are drawn from 2 finished pods: 6 pods",
         "assumed to run as long again as they already have: 1 pod",
     )

@@ -244,7 +244,7 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
         ),
         (
             pod(spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]}),
-            "volumes and the zones they tie a pod to are not honoured: 1 pod",
+            "volumes are not known, `kubectl get",
         ),
         (
             pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}),
