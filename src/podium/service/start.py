@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 
 from structlog.typing import FilteringBoundLogger
 
@@ -15,17 +16,20 @@ from podium.service.components import Component, Components, Service
 from podium.service.http.credentials import check_tls, read_token
 from podium.service.http.logs import Log
 from podium.service.http.server import listen, run
-from podium.service.learning.component import Learning
-from podium.service.learning.journal import LOCK_SHARE
 from podium.settings import Settings, secrets_of
-from podium.store import Store, open_store
+
+if TYPE_CHECKING:
+    from podium.service.learning.component import Learning
+    from podium.store import Store
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
-Maker = Callable[[Settings, Store | None, FilteringBoundLogger], Component]
+Maker = Callable[[Settings, "Store | None", FilteringBoundLogger], Component]
 
 
 def _learning(settings: Settings, store: Store | None, log: FilteringBoundLogger) -> Component:
+    from podium.service.learning.component import Learning
+
     assert store is not None
     return Learning(settings, store, log)
 
@@ -46,7 +50,7 @@ def _webhook(settings: Settings, _store: Store | None, log: FilteringBoundLogger
 
 
 MAKERS: Mapping[str, Maker] = {"learning": _learning, "extender": _extender, "webhook": _webhook}
-"""Every component that `serve.components` can switch on."""
+"""Every component that `serve.components` can switch on; who is not, is not imported."""
 
 
 def run_service(settings: Settings, on_listening: Callable[[str, Store | None], None]) -> int:
@@ -91,6 +95,9 @@ def _opened_store(settings: Settings, names: Sequence[str]) -> Iterator[Store | 
     if "learning" not in names:
         yield None
         return
+    from podium.service.learning.journal import LOCK_SHARE
+    from podium.store import open_store
+
     with open_store(settings.store.url, settings.serve.store_limit_s * LOCK_SHARE) as store:
         yield store
 
@@ -99,11 +106,12 @@ def compose(
     settings: Settings, store: Store | None, log: FilteringBoundLogger, token: str | None = None
 ) -> Service:
     """Builds a service from the components that are switched on, on an open store if one learns."""
-    made = [MAKERS[name](settings, store, log) for name in component_names(settings)]
+    names = component_names(settings)
+    made = [MAKERS[name](settings, store, log) for name in names]
     components = Components(made, log)
-    for each in made:
-        if isinstance(each, Learning):
-            each.selector.label_values = components.label_values
+    for name, each in zip(names, made, strict=True):
+        if name == "learning":
+            cast("Learning", each).selector.label_values = components.label_values
     return Service(settings, components, log, token)
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import subprocess
+import sys
 
 import pytest
 from fastapi import APIRouter
@@ -328,3 +330,8 @@ def test_what_is_switched_on_is_what_is_composed(tmp_path):
         made = compose(service.settings, service.store, service.log.logger)
         assert [life.component.name for life in made.components] == ["learning"]
         asyncio.run(made.components.stop())
+
+
+def test_who_does_not_learn_starts_without_a_database():
+    program = "import sys, podium.service.start; sys.exit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

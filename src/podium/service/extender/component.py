@@ -31,6 +31,7 @@ from podium.service.extender.events import EventWriter
 from podium.service.extender.guard import Guard, LateError, guard_of
 from podium.service.extender.history import History
 from podium.service.extender.metrics import ExtenderMetrics
+from podium.service.extender.names import NodeNames
 from podium.service.extender.outcome import Outcome
 from podium.service.extender.prioritizer import Prioritizer
 from podium.service.extender.scorer import Nodes, Scorer
@@ -274,6 +275,7 @@ class Extender(Component):
             pairs = zip(self._policies, self._guards, strict=True)
             made = [_first(Scorer(policy, shapes, guard), guard, nodes) for policy, guard in pairs]
             self.outcome.prepare(self._policies, shapes, nodes.dtype)
+            NodeNames().find(b"[]")  # compiles
             return made
 
         scorer, *self.verbs.shadows = await in_thread(make)

@@ -13,6 +13,7 @@ import numpy as np
 from podium.policies import HOLD
 from podium.reports.explanation import Candidate, Explanation
 from podium.service.extender.gangs import GangDomain
+from podium.service.extender.names import NamesAt
 from podium.service.extender.prioritizer import Decision, record_on, shown_in_order
 from podium.service.extender.shortage import SHORTAGES, shortages
 
@@ -124,7 +125,7 @@ def _compact(decision: Decision, names: Sequence[str]) -> Decision:
     """Keeps each node once under the name that is there anyway, and few that nobody knows."""
     at, given = decision.at, decision.node_names
     if len(at) and at.min() >= 0 and np.bincount(at).max() == 1:  # as kube-scheduler asks
-        return replace(decision, node_names=list(map(names.__getitem__, at.tolist())))
+        return replace(decision, node_names=NamesAt(names, at))
     first = np.unique(at, return_index=True)[1]
     unknown = np.flatnonzero(at < 0)[:MOST_UNKNOWN]
     kept = np.union1d(first[at[first] >= 0], unknown)
@@ -155,7 +156,7 @@ def explained(entry: Entry) -> Explanation:
     decision = entry.decision
     record = decision.request.record
     is_other = np.arange(len(decision.points)) != decision.best
-    order = np.lexsort((np.array(decision.node_names), is_other, -decision.points))[:SHOWN]
+    order = np.lexsort((np.array([*decision.node_names]), is_other, -decision.points))[:SHOWN]
     chosen = entry.bound_to or decision.best_node
     return Explanation(
         pod=decision.pod.name,

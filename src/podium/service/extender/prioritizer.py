@@ -5,7 +5,7 @@ Nothing here waits, and nothing is asked of the API server: the state is kept cu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
@@ -26,11 +26,12 @@ from podium.policies.session import NodeScores
 from podium.service.extender.assumed import AssumedPods
 from podium.service.extender.gangs import GangTargets, Target
 from podium.service.extender.guard import LateError
+from podium.service.extender.names import NamesAt, NodeNames
 from podium.service.extender.scale import MOST, Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.shortage import shortages
 from podium.service.extender.window import LiveWindow
-from podium.service.extender.wire import ExtenderArgs, ObjectMeta, host
+from podium.service.extender.wire import ExtenderArgs, ObjectMeta
 from podium.settings import Extender
 from podium.sim.plan import TIE_POLICY
 from podium.traces.kubernetes.pod import PREFERENCES
@@ -69,7 +70,7 @@ class Decision:
     pod: ObjectMeta
     request: Request
     policy: str
-    node_names: list[str]
+    node_names: Sequence[str]
     at: npt.NDArray[np.int64]  # (num_names,) indices of their records; -1: not known yet
     scores: npt.NDArray[np.float64]  # (num_names,) of the policy
     points: npt.NDArray[np.int64]  # (num_names,) 0 to 1000
@@ -94,23 +95,6 @@ class Decision:
     def is_best(self, node: int) -> bool:
         """Tells whether no node has more points than the one whose record has this index."""
         return self.best >= 0 and bool((self.points[self.at == node] == self.points.max()).any())
-
-
-class NodeNames:
-    """Keeps what follows from the names of all nodes, until nodes come or go."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.rank = np.zeros(0, np.int64)  # their places by name: the order that breaks ties
-        self.hosts: list[bytes] = []  # as answers name them
-
-    def see(self, names: list[str]) -> NodeNames:
-        """Looks whether they are still the same."""
-        if names != self.names:
-            self.names = list(names)
-            self.rank = np.argsort(np.argsort(np.array(names)))
-            self.hosts = [host(name) for name in names]
-        return self
 
 
 class Prioritizer:
@@ -276,7 +260,13 @@ class Prioritizer:
         except msgspec.DecodeError as error:  # an integer of 5,000 digits, for instance
             return Unreadable(f"{args.pod.namespace}/{args.pod.name}", str(error))
 
-    def _indices(self, names: list[str]) -> npt.NDArray[np.int64]:
+    def find_nodes(self, text: bytes) -> NamesAt | None:
+        """Finds the nodes of a JSON list of names, where all are known and nothing is unusual."""
+        return self.names.see(self.state.names).find(text)
+
+    def _indices(self, names: Sequence[str]) -> npt.NDArray[np.int64]:
+        if isinstance(names, NamesAt):
+            return names.at
         found = map(self.state.index.get, names, repeat(-1))
         return np.fromiter(found, np.int64, len(names))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -80,7 +80,7 @@ class Verbs:
         """Scores the feasible nodes of a pod from 0 to 1000."""
         started_s = time.perf_counter()
         try:
-            args = wire.read_args(body)
+            args = wire.read_args(body, self._find)
         except wire.MalformedError as error:
             self._fall_open("prioritize", Neutral("malformed", str(error)))
             return wire.NEUTRAL
@@ -96,7 +96,7 @@ class Verbs:
     def rehearse(self, body: bytes) -> None:
         """Answers prioritize as always, but nobody: nothing is remembered, assumed or counted."""
         assert self.prioritizer is not None
-        decision = self.prioritizer.decide(wire.read_args(body))
+        decision = self.prioritizer.decide(wire.read_args(body, self._find))
         if isinstance(decision, Decision):
             self._priorities(decision)
 
@@ -152,6 +152,9 @@ class Verbs:
             self._metrics.bound(self._bound_as(entry.decision, node))
             if self.on_bound is not None:
                 self.on_bound(entry)
+
+    def _find(self, text: bytes) -> Sequence[str] | None:
+        return None if self.prioritizer is None else self.prioritizer.find_nodes(text)
 
     def _decide(self, verb: str, args: wire.ExtenderArgs) -> Decision | Neutral:
         decision: Decision | Neutral

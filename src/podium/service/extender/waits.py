@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -96,8 +97,13 @@ class Waits:
         return {group: _summary(each, now_s) for group, each in waits.items()}
 
     def _group(self, gpu_count: int, gpu_milli: int, namespace: str) -> Group:
-        (number,) = class_of(np.array([(gpu_count, gpu_milli)], _ASKED)).tolist()
-        return Group(POD_CLASSES[number], self._namespaces.of(namespace))
+        return Group(_class_name(gpu_count, gpu_milli), self._namespaces.of(namespace))
+
+
+@lru_cache(maxsize=1024)
+def _class_name(gpu_count: int, gpu_milli: int) -> str:
+    (number,) = class_of(np.array([(gpu_count, gpu_milli)], _ASKED)).tolist()
+    return POD_CLASSES[number]
 
 
 def _asked(spec: PodSpec) -> tuple[int, int, str]:

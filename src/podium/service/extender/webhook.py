@@ -28,7 +28,8 @@ from podium.kube.state import LiveState
 from podium.model.records import NODE_8, NODE_16
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
-from podium.service.extender.prioritizer import NodeNames, scores_of
+from podium.service.extender.names import NodeNames
+from podium.service.extender.prioritizer import scores_of
 from podium.service.extender.scale import Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import LiveWindow

@@ -8,7 +8,8 @@ number fails to decode there, so that scores are written as digits.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -81,12 +82,13 @@ class BindingArgs(
     node: str
 
 
-class ExtenderArgs(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ExtenderArgs:
     """Holds a pod and the nodes that are feasible for it so far."""
 
     pod: ObjectMeta
     raw_pod: bytes  # the whole object
-    node_names: list[str]
+    node_names: Sequence[str]
     nodes: list[bytes]  # the whole objects, where nodeCacheCapable is false; else empty
 
 
@@ -102,7 +104,11 @@ _read_binding = msgspec.json.Decoder(BindingArgs).decode
 _write = msgspec.json.Encoder().encode
 
 
-def read_args(body: bytes) -> ExtenderArgs:
+Find = Callable[[bytes], Sequence[str] | None]
+"""Finds the nodes that a JSON list names, or None where it cannot: then the list is read."""
+
+
+def read_args(body: bytes, find: Find | None = None) -> ExtenderArgs:
     """Reads the body of filter and prioritize.
 
     Raises:
@@ -111,6 +117,10 @@ def read_args(body: bytes) -> ExtenderArgs:
     try:
         if len(body) > MOST_POD_BYTES:
             _check_sizes(_outline(body))
+        elif find is not None:
+            known = _found_args(_outline(body), find)
+            if known is not None:
+                return known
         args = _read_args(body)
         pod = _read_named(args.pod).metadata
         _check_number(args.node_names, args.nodes)
@@ -121,6 +131,17 @@ def read_args(body: bytes) -> ExtenderArgs:
     except UNREADABLE as error:
         raise MalformedError(str(error)) from error
     return ExtenderArgs(pod, bytes(args.pod), names, nodes)
+
+
+def _found_args(outline: _Outline, find: Find) -> ExtenderArgs | None:
+    """Reads a body that names nodes which are all known; None: it is another."""
+    if outline.nodes is not None:
+        return None
+    names = find(bytes(outline.node_names))
+    if names is None:
+        return None
+    pod = _read_named(outline.pod).metadata
+    return ExtenderArgs(pod, bytes(outline.pod), names, [])
 
 
 def _check_number(names: list[str] | None, nodes: _NodeList | None) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, cast
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from podium import __version__
 from podium.errors import PodiumError
 from podium.service.components import BytesRoute, Components, JsonRoute, Life, Service
+from podium.service.http.at_once import QuickRoute
 from podium.service.http.body import BodyReader
 from podium.service.http.info import SERVICE_TAG, info_router
 from podium.service.http.metrics import Metrics
@@ -38,7 +40,7 @@ _READING = {"GET", "HEAD"}
 class Application(FastAPI):
     """A FastAPI application behind the middleware of the service."""
 
-    middleware_app: ASGIApp
+    middleware_app: Middleware
     has_token: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,6 +98,9 @@ def _add_component(app: FastAPI, middleware: Middleware, serve: Serve, life: Lif
         if isinstance(route, BytesRoute):
             _document(app, route, life.component.name)
             answer = bytes_app(route, BodyReader(route.max_body_bytes, serve.read_limit_s))
+            if middleware.has_plain_access and not inspect.iscoroutinefunction(route.answer):
+                quick = cast("Callable[[bytes], bytes]", route.answer)
+                middleware.at_once.routes[route.path] = QuickRoute(quick, route.is_loopback_only)
         else:
             _document(app, route, life.component.name, route.parameters)
             answer = json_app(route, reader, serve.max_batch, check)

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UsageError
+from podium.service.http.at_once import AtOnce
 from podium.service.http.logs import KIND
 from podium.service.http.metrics import Metrics
 from podium.service.http.problem import Problem, problem_of
@@ -95,6 +96,7 @@ class Middleware:
         self._shared_limit = InFlightLimit(rules.max_in_flight)
         self._route_limits: dict[str, InFlightLimit] = {}
         metrics.in_flight.set_function(lambda: self._in_flight)
+        self.at_once = AtOnce(self._ids.id_for, self._finish_at_once)
 
     def add_fast_route(self, method: str, path: str, app: ASGIApp) -> None:
         """Makes the application of a route answer without the layers in between."""
@@ -175,6 +177,21 @@ class Middleware:
             raise error
         problem = Problem(500, "internal error", hint=f"report request {exchange.id}")
         await problem.response()(scope, receive, exchange.send)
+
+    @property
+    def has_plain_access(self) -> bool:
+        """Returns whether everybody is let in, and no request is logged for itself."""
+        return self._token is None and not self._rules.is_logging_all
+
+    def _finish_at_once(
+        self, route: str, scope: Mapping[str, Any], id: str, started_s: float
+    ) -> None:
+        seconds = time.perf_counter() - started_s
+        self._metrics.answered(route, 200, seconds)
+        if seconds > SLOW_S:
+            facts = {"request_id": id, "path": route, "seconds": round(seconds, 6)}
+            client = (scope["client"] or [""])[0]
+            self._log.info("request", **facts, client=client, **{KIND: _kind(200)})
 
     def _finish(self, scope: Scope, exchange: Exchange) -> None:
         seconds = time.perf_counter() - exchange.started

@@ -23,6 +23,7 @@ from typing import Any
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from podium.service.http.at_once import AtOnce, Quick
 from podium.service.http.body import IS_GONE
 from podium.service.http.problem import Problem
 
@@ -132,7 +133,10 @@ class Connection(HttpToolsProtocol):
     """One connection. Bodies are bounded where they are read."""
 
     limits = ConnectionLimits()
+    at_once: AtOnce | None = None
     flow: HeldFlowControl
+    _quick: Quick | None = None  # the request that is read is one of these
+    _pieces: list[bytes]  # of its body
     _held = b""  # came ahead of its turn, from _place on
     _place = 0
     _is_by_turns = False  # the request that begins was sent ahead
@@ -177,7 +181,7 @@ class Connection(HttpToolsProtocol):
             self._feed(data)
         else:  # nearly always: one request, or a part of one
             self._take(data)
-            if self._silent or self._late is not None:
+            if self._silent or self._late is not None or self._quick is not None:
                 self._watch()
 
     def on_message_begin(self) -> None:
@@ -200,12 +204,18 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Passes on a part of the body."""
         self._silent = 0
-        HttpToolsProtocol.on_body(self, body)
+        if self._quick is None:
+            HttpToolsProtocol.on_body(self, body)
+        else:
+            self._pieces.append(body)
 
     def on_message_complete(self) -> None:
         """Notes that a request is complete."""
         self._is_over, self._silent = True, 0
         HttpToolsProtocol.on_message_complete(self)
+        if self._quick is not None:
+            self.loop.call_soon(self._answer_at_once, self.cycle, self._quick, self._pieces)
+            self._quick = None
 
     def on_response_complete(self) -> None:
         """Turns to the next request."""
@@ -237,8 +247,31 @@ class Connection(HttpToolsProtocol):
         if self._is_by_turns:
             begin = functools.partial(self._begin, cycle, app)
             self.limits.turns.wait(self.loop, begin)
+        elif self.at_once is not None and not self.flow.write_paused:
+            self._quick, self._pieces = self.at_once.take(cycle.scope), []
+            if self._quick is None:
+                super()._start_asgi_task(cycle, app)
         else:
             super()._start_asgi_task(cycle, app)
+
+    def _answer_at_once(self, cycle: Any, quick: Quick, pieces: list[bytes]) -> None:
+        """Answers a request whose body is here, or has the application do it."""
+        if self.transport.is_closing() or self._is_gone(cycle):
+            return
+        body, is_last = b"".join(pieces), not cycle.keep_alive
+        assert self.at_once is not None
+        more = self.server_state.default_headers
+        try:
+            answer = self.at_once.answered(quick, body, cycle.scope, more, is_last=is_last)
+        except Exception:  # noqa: BLE001 - the application knows how to tell of it
+            cycle.body = bytearray(body)
+            super()._start_asgi_task(cycle, self.app)
+            return
+        cycle.response_started = cycle.response_complete = True
+        self.transport.write(answer)
+        if is_last:
+            self.transport.close()
+        cycle.on_response()
 
     def _is_gone(self, cycle: Any) -> bool:
         """Returns whether the caller has hung up, and closes where that was not read yet."""
@@ -261,7 +294,10 @@ class Connection(HttpToolsProtocol):
     def _feed(self, data: bytes, place: int = 0) -> None:
         while place < len(data) and not self._is_answering():
             is_in_body = not (self._is_in_head or self._is_over)
-            end = _end_of_piece(data, place, _LEAST_PIECE if is_in_body else 0)
+            if self._quick is not None:
+                end = place + self._quick.length - sum(map(len, self._pieces))
+            else:
+                end = _end_of_piece(data, place, _LEAST_PIECE if is_in_body else 0)
             self._take(data[place:end])
             if self.transport.is_closing() or self._last_word is not None:
                 return
@@ -274,7 +310,8 @@ class Connection(HttpToolsProtocol):
         self._watch()
 
     def _take(self, piece: bytes) -> None:
-        self._silent += len(piece)
+        if self._quick is None:  # else it is of a body, whose length is known and bounded
+            self._silent += len(piece)
         # The size of trailers and of what stands between requests is bounded here as well.
         if self._silent > MOST_HEAD_BYTES:
             self._refuse(_large_head())
@@ -301,7 +338,7 @@ class Connection(HttpToolsProtocol):
         """Limits the time for what has begun: a head, or a body that nobody wants any more."""
         is_begun = self._is_in_head or (self._is_over and self._silent > 0)
         is_left_over = not self._is_over and self.cycle is not None and self.cycle.response_complete
-        if not (is_begun or is_left_over):
+        if not (is_begun or is_left_over or self._quick is not None):
             self._cancel()
         elif self._late is None and not self.transport.is_closing():
             self._late = self.loop.call_later(self.limits.limit_s, self._give_up)
@@ -310,7 +347,7 @@ class Connection(HttpToolsProtocol):
         self._late = None
         if self._is_answering():  # the rest of the head is not read for that reason alone
             self._watch()
-        elif not self._is_in_head and not self._is_over:
+        elif not (self._is_in_head or self._is_over or self._quick):
             self.transport.close()
         else:
             problem = f"the request did not arrive within {self.limits.limit_s:g} s"

@@ -7,8 +7,6 @@ sent.
 
 from __future__ import annotations
 
-import functools
-import ipaddress
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -18,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
 from podium.service.components import BytesRoute, JsonRoute, Unfinished
+from podium.service.http.at_once import is_loopback
 from podium.service.http.body import IS_GONE, BodyReader, Gone, outlined
 from podium.service.http.problem import Field, Problem
 
@@ -83,17 +82,6 @@ def _check_loopback(scope: Scope) -> None:
             hint="ask from the same pod, or set extender.loopback_only to false",
             headers={"connection": "close"},
         )
-
-
-@functools.lru_cache(maxsize=256)
-def is_loopback(host: str) -> bool:
-    """Tells whether an address never leaves its machine or pod; IPv4 may come mapped into IPv6."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
 
 
 async def _send_json(body: bytes, send: Send, status: int = 200) -> None:

@@ -161,9 +161,11 @@ def server_of(service: Service) -> Server:
     """Builds the server of a service as its settings say."""
     serve = service.settings.serve
     limits = _connection_limits(service)
+    app = create_app(service)
+    own = {"limits": limits, "at_once": app.middleware_app.at_once}
     config = Config(
-        create_app(service),
-        http=type("BoundedConnection", (Connection,), {"limits": limits}),
+        app,
+        http=type("BoundedConnection", (Connection,), own),
         ws="none",
         log_config=None,
         access_log=False,
