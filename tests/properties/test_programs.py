@@ -184,7 +184,7 @@ EXPONENTS = ["0.5", "-1.0", "2.0", "0.75"]
 
 
 @pytest.mark.parametrize("exponent", EXPONENTS)
-def test_a_power_whose_exponent_the_compiler_sees_is_that_of_the_c_library(exponent):
+def test_a_power_whose_exponent_the_compiler_sees_is_the_same_as_in_plain_python(exponent):
     base = "pod.cpu_milli * 1.37 + node.memory_mib_left / 3.3 + 0.1"
     text = f"def raised(x, p):\n    return x ** p\n\n\ndef score(pod, node):\n    h = {exponent}\n"
     text += "    total = 0.0\n    for i in range(50):\n"

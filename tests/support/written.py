@@ -18,7 +18,11 @@ def written(text):
     tree = ast.parse(text)
     tree = ast.fix_missing_locations(_Powers().visit(tree))
     own = {"hypot": hypotenuse, "copysign": signed, "atan2": turned, "pow": power}
-    names = {"math": SimpleNamespace(**{**vars(math), **own}), "pow": power, "raised": power}
+    names = {
+        "math": SimpleNamespace(**{**vars(math), **own}),
+        "pow": power,
+        "power of Podium": power,
+    }
     exec(compile(tree, "written", "exec", dont_inherit=True), names)
     return names
 
@@ -39,14 +43,14 @@ class _Powers(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.op, ast.Pow) or is_whole or not self.is_inside:
             return node
-        return ast.Call(ast.Name("raised", ast.Load()), [node.left, node.right], [])
+        return ast.Call(ast.Name("power of Podium", ast.Load()), [node.left, node.right], [])
 
     def visit_AugAssign(self, node):
         self.generic_visit(node)
         if not isinstance(node.op, ast.Pow):
             return node
         read = ast.Name(node.target.id, ast.Load())
-        call = ast.Call(ast.Name("raised", ast.Load()), [read, node.value], [])
+        call = ast.Call(ast.Name("power of Podium", ast.Load()), [read, node.value], [])
         return ast.Assign([node.target], call)
 
     def visit_Import(self, node):

@@ -147,6 +147,8 @@ class _Assembler:
             self._choose(*arguments)
         elif head == "call":
             self._call(self.functions[expression.value], arguments)
+        elif head in JUNCTIONS and any(map(_may_fail, arguments[1:])):
+            self._decide(head, arguments)
         else:
             self._operate(head, arguments)
 
@@ -195,8 +197,6 @@ class _Assembler:
             self._emit(_SINGLES[head])
         elif head == "power":
             self._power(arguments[1])
-        elif head in JUNCTIONS and any(map(_may_fail, arguments[1:])):
-            self._decide(head, arguments)
         elif head == "!=":
             self._push(arguments[1])
             self._emit(do.EQUAL, 0, -1)
