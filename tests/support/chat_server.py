@@ -52,6 +52,7 @@ class ChatServer:
         self.script = lambda _body: Answer()
         self.calls = []  # bodies, in the order they came
         self.keys = []
+        self.headers = []
         self.models = None  # what GET /models lists
         self.price = None  # (in, out) in USD a token: what the server charges an account
         self.charged_usd = 0.0
@@ -106,6 +107,7 @@ def _handler(outer):
         def do_POST(self):
             length = int(self.headers["Content-Length"])
             body = json.loads(self.rfile.read(length))
+            outer.headers.append(dict(self.headers))
             answer = outer.take(body, self.headers.get("Authorization", ""))
             try:
                 if not self.path.endswith("/v1/chat/completions"):

@@ -150,8 +150,12 @@ def resume(
     is_stopped: Stopper = lambda: False,
 ) -> TrainingOutcome:  # fmt: skip
     """Continues a training where it stopped; only its limits and its device may change."""
+    from podium.store.run_folder import RunFolder
+
     with open_runs(settings) as store:
         record = find_training(store, reference)
+        folder = RunFolder(Path(record.folder))
+        folder.check_home(record.id, settings.search.folder, "podium train resume")
         request = changed(_read_plan(record), changes)
         _check_device(request)
         return work_on(store, record, request, listener, is_stopped)

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import secrets
+import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -56,6 +57,24 @@ class RunFolder:
             except FileExistsError as error:
                 problem = f"the run {self.path.name} already exists"
                 raise UsageError(problem, where=str(self.path)) from error
+
+    def check_home(self, run_id: str, root: Path, verb: str) -> None:
+        """Refuses a folder that is not this run's own among those that the user keeps.
+
+        Raises:
+            UsageError: only the store names it, and others may have written there.
+        """
+        place, home = self.path.resolve(), root.resolve()
+        if (place.name, place.parent) == (run_id, home):
+            return
+        again = f"PODIUM_SEARCH_FOLDER={shlex.quote(str(place.parent))} {verb} {run_id}"
+        raise UsageError(
+            f"the store places run {run_id} outside the folder for runs, {home}",
+            where=str(self.path),
+            hint=f"if its files are yours: {again}"
+            if place.name == run_id
+            else f"a run's folder is named after its id; look for {run_id}, or begin a new run",
+        )
 
     @property
     def is_locked(self) -> bool:

@@ -133,3 +133,20 @@ def test_a_link_in_the_place_of_the_policy_is_neither_written_to_nor_read(tmp_pa
     with pytest.raises(InputError, match="is not a regular file"):
         podium.load_policy("run:mine")
     assert other.read_bytes() == before
+
+
+def test_nothing_is_written_to_a_folder_that_only_the_store_names(tmp_path, monkeypatch):
+    podium.train("qtable", SMALL, episodes=4, save_interval=4, keep="mine")
+    with open_runs(load_settings()) as store:
+        record = find_training(store, "mine")
+        elsewhere = tmp_path / "elsewhere" / record.id
+        shutil.copytree(record.folder, elsewhere)
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE runs SET folder = ?", (str(elsewhere),))
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in elsewhere.iterdir())
+    with pytest.raises(UsageError, match="outside the folder for runs") as told:
+        resume(load_settings(), "mine", {"episodes": 8})
+    assert f"PODIUM_SEARCH_FOLDER={elsewhere.parent} podium train resume" in told.value.hint
+    assert before == sorted((path.name, path.stat().st_mtime_ns) for path in elsewhere.iterdir())
+    monkeypatch.setenv("PODIUM_SEARCH_FOLDER", str(elsewhere.parent))
+    assert resume(load_settings(), "mine", {"episodes": 8}).is_complete

@@ -102,17 +102,8 @@ def check_place(folder: RunFolder, run_id: str, root: Path, plan: RunPlan) -> No
     Raises:
         UsageError: it is neither where this user keeps runs nor one that this user began.
     """
-    place, home = folder.path.resolve(), root.resolve()
-    if (place.name, place.parent) == (run_id, home) or is_sealed(folder, run_id, plan):
-        return
-    advice = f"if its files are yours: PODIUM_SEARCH_FOLDER={shlex.quote(str(place.parent))} "
-    raise UsageError(
-        f"the store places run {run_id} outside the folder for runs, {home}",
-        where=str(folder.path),
-        hint=advice + f"podium search resume {run_id}"
-        if place.name == run_id
-        else f"the folder of a run is named after its id; look for {run_id}, or begin a new run",
-    )
+    if not is_sealed(folder, run_id, plan):
+        folder.check_home(run_id, root, "podium search resume")
 
 
 def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options) -> RunPlan:

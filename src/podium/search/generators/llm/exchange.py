@@ -15,6 +15,7 @@ TIMEOUT = "time-out"
 LOST = "connection lost"
 UNREACHABLE = "not reachable"
 
+_ELSEWHERE = range(300, 400)
 _KEY_REFUSED = (401, 403)
 _OUT_OF_CREDIT = 402
 _UNKNOWN_MODEL = 404
@@ -73,6 +74,8 @@ class Reply:
     def stop(self) -> str:
         """Explains why no further call of the model can succeed; empty if one may."""
         code, detail = self.code, self.detail
+        if code in _ELSEWHERE:
+            return f"the service redirects ({code}), and is not followed: {detail}"
         if code in _KEY_REFUSED:
             return f"the service rejects the key ({code}): {detail}"
         if code == _OUT_OF_CREDIT or (code == _TOO_MANY and self._is_quota):

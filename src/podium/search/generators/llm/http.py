@@ -10,8 +10,9 @@ from podium.errors import MissingExtra
 from podium.search.generators.llm.budget import Price, listed_prices
 from podium.search.generators.llm.endpoint import Endpoint
 from podium.search.generators.llm.exchange import LOST, TIMEOUT, UNREACHABLE, Reply
+from podium.search.generators.llm.wire import LARGEST_ANSWER_BYTES, careful_client
+from podium.settings import hidden
 
-LARGEST_ANSWER_BYTES = 4_000_000
 _NO_KEY = "none"  # the SDK insists on one; services on this machine ignore it
 
 
@@ -36,6 +37,11 @@ def _split(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: body[name] for name in _REQUIRED}, "extra_body": others}
 
 
+def _said(reply: Any) -> str:
+    place = reply.headers.get("location", "")
+    return hidden(f"{place}\n{reply.text}") if place else str(reply.text)
+
+
 class SdkTransport:
     """Sends calls over HTTP."""
 
@@ -48,8 +54,9 @@ class SdkTransport:
         self._scrubbed = endpoint.scrubbed
         # Tries are counted, charged and spaced by Podium, so the SDK makes one only.
         self._client: Any = openai.OpenAI(
-            api_key=endpoint.key.reveal() or _NO_KEY, base_url=endpoint.url, max_retries=0
-        )
+            api_key=endpoint.key.reveal() or _NO_KEY, base_url=endpoint.url, max_retries=0,
+            http_client=careful_client(openai, endpoint.url),
+        )  # fmt: skip
 
     def send(self, body: Mapping[str, Any], timeout_s: float) -> Reply:
         """Makes one call; the time limit covers all of it, not each chunk."""
@@ -61,7 +68,7 @@ class SdkTransport:
         except self._openai.APIStatusError as error:
             reply = error.response
             waiting = self._scrubbed(str(reply.headers.get("retry-after", "")))
-            return Reply(reply.status_code, self._scrubbed(reply.text), waiting)
+            return Reply(reply.status_code, self._scrubbed(_said(reply)), waiting)
         except self._openai.APITimeoutError:
             return Reply(failure=TIMEOUT)
         except self._openai.APIConnectionError as error:

@@ -1,7 +1,12 @@
-"""Writes what a language model, or a command, is asked."""
+"""Writes what a language model, or a command, is asked.
+
+What candidates say of themselves was written by whoever wrote them: it is quoted within fences, and
+ends none.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -20,6 +25,8 @@ from podium.search.judging.diagnostics import LEGEND
 
 MOST_DIAGNOSTICS = 3000
 """Characters of diagnostics that are quoted of one program."""
+
+_FENCE = re.compile(r"`{3,}")
 
 START, REPAIR = "start", "repair"
 DIFFERENT, SHARED, MODIFY, SIMPLIFY, CROSS = "different", "shared", "modify", "simplify", "cross"
@@ -71,7 +78,7 @@ class PromptWriter:
         values |= {
             "legend": LEGEND if any(parent.diagnostics for parent in parents) else "",
             "programs": "\n\n".join(map(_program, parents)),
-            "notes": request.notes,
+            "notes": _fenced(request.notes),
             "stagnant": _STAGNANT if request.is_stagnant and parents else "",
             "operator": self.templates.operators[operator],
         }
@@ -102,9 +109,9 @@ def draw_operator(request: Request) -> str:
 
 def _program(parent: Exemplar) -> str:
     told = [f"## Program {parent.number}, fitness {parent.fitness:.4f}"]
-    if parent.thought:
-        told.append(f"Thought: {parent.thought}")
-    told.append(f"```python\n{_ended(parent.text)}```")
+    thought = " ".join(parent.thought.split())
+    said = f"# Thought: {thought}\n" if thought else ""
+    told.append(_fenced(said + parent.text, "python"))
     if parent.diagnostics:
         told.append(f"What happened:\n{_cut(parent.diagnostics)}")
     return "\n".join(told)
@@ -112,7 +119,8 @@ def _program(parent: Exemplar) -> str:
 
 def _repair(failure: Failure) -> dict[str, str]:
     return {
-        "text": failure.text.rstrip(), "gate": failure.gate, "reason": _cut(failure.reason)
+        "text": _quoted(failure.text).rstrip(), "gate": failure.gate,
+        "reason": _fenced(_cut(failure.reason)),
     }  # fmt: skip
 
 
@@ -123,5 +131,10 @@ def _cut(text: str) -> str:
     return f"{left}\n(and {len(text) - len(left):,} characters more)"
 
 
-def _ended(text: str) -> str:
-    return text.rstrip() + "\n"
+def _fenced(text: str, language: str = "text") -> str:
+    return f"```{language}\n{_quoted(text).rstrip()}\n```" if text.strip() else ""
+
+
+def _quoted(text: str) -> str:
+    """Takes out what could end a fence; programs have it in comments and docstrings alone."""
+    return _FENCE.sub("", text)

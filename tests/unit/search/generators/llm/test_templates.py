@@ -47,7 +47,7 @@ def test_a_paragraph_whose_placeholders_are_all_empty_is_left_out(folder):
     writer = PromptWriter(Templates.read(folder(start_md=text)))
     assert writer.write(Request((1,))).user == f"Always here.\n\n{OPERATORS['start']}"
     told = writer.write(Request((1,), fitness="points", notes="n")).user
-    assert told.startswith("# Aim\npoints\n\nAlways here.\n\nn and \n\n")
+    assert told.startswith("# Aim\npoints\n\nAlways here.\n\n```text\nn\n``` and \n\n")
 
 
 def test_an_unknown_placeholder_is_refused_with_its_line(folder):
