@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UsageError
@@ -15,7 +15,7 @@ from podium.files.html import html_table
 if TYPE_CHECKING:
     from podium.experiments.case import Case, Inputs
     from podium.model import Workload
-    from podium.model.cluster import GpuKind
+    from podium.model.cluster import GpuKind, NodeSpec
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
@@ -27,6 +27,9 @@ DEFAULT_POLICY = "kube-default"
 MOST_EXPLANATIONS = 10
 PREEMPTION = "preemption"
 """Stands where a reason does for a pod that fits if others leave."""
+
+UNKNOWN = "not known"
+"""Stands where a reason does for a pod that a node might take of which too little is known."""
 
 _ONE_FITS = "the pending pod fits"
 TITLES = ("pod", "GPUs", "node", "reason")
@@ -119,16 +122,20 @@ class Fit:
         if not self.pods:
             verb = "waits for its gates" if self.gated == 1 else "wait for their gates"
             return "no pod is pending" + (f"; {self.gated:,} {verb}" if self.gated else "")
-        total, fitting = len(self.pods), sum(pod.fits for pod in self.pods)
-        refused = total - fitting
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+        counts = self.reasons
+        total, unknown = len(self.pods), counts.pop(UNKNOWN, 0)
+        refused = sum(counts.values())
+        if total == unknown == 1:
+            return "it is not known whether the pending pod fits"
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         if total == 1:
             return f"the pending pod does not fit: {reasons[2:]}" if refused else _ONE_FITS
         if self.is_yes:
             return f"all {total:,} pending pods fit"
-        told = f"{fitting:,} of {total:,} pending pods fit"
+        told = f"{total - refused - unknown:,} of {total:,} pending pods fit"
         verb = "does" if refused == 1 else "do"
-        return f"{told}; {refused:,} {verb} not: {reasons}" if refused else told
+        told += f"; {refused:,} {verb} not: {reasons}" if refused else ""
+        return f"{told}; of {unknown:,} it is not known" if unknown else told
 
     def as_object(self) -> dict[str, Any]:
         """Describes the answer as JSON types."""
@@ -221,12 +228,13 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     unsimulated = tuple(_leaving(result) if has_preemption else _preemption(result))
     told.add(unsimulated)
     pending = range(len(result.plan.bound), len(result.status))
+    lost = next((trace.lost for trace in reversed(traces) if trace.lost), ())
     return Fit(
         trace=case.workload.name,
         cluster=case.cluster.name,
         policy=policy.name,
         bound=len(result.plan.bound),
-        pods=tuple(_pod_fit(result, pod) for pod in pending),
+        pods=tuple(_if_known(_pod_fit(result, pod), result, pod, lost) for pod in pending),
         notes=(*notes, *unsimulated),
         gaps=traces[0].gaps,
         gated=traces[0].left_out.get("gated", 0),
@@ -345,6 +353,29 @@ def _pod_fit(result: Result, pod: int) -> PodFit:
         asked=_asked(result, pod, int(count), int(milli)),
         evicts=evicts,
     )
+
+
+def _if_known(found: PodFit, result: Result, pod: int, lost: Sequence[NodeSpec]) -> PodFit:
+    """Takes back a no where a node might take the pod that could not be modelled."""
+    from podium.model.constraints import UNCONSTRAINED
+    from podium.traces.notes import some
+
+    arrivals = result.plan.arrivals
+    record = arrivals.pods[pod]
+    constraints = arrivals.constraints[pod] if arrivals.constraints else UNCONSTRAINED
+    names = [
+        node.name
+        for node in (() if found.fits else lost)
+        if constraints.selects_node(node.name, node.labels)
+        and constraints.tolerates(node.taints)
+        and record["cpu_milli"] <= node.cpu_milli
+        and record["memory_mib"] <= node.memory_mib
+    ]
+    if not names:
+        return found
+    nodes = f"node {names[0]} is" if len(names) == 1 else f"nodes {some(names)} are"
+    message = f"{nodes} left out and might take it; {found.message}"
+    return replace(found, reason=UNKNOWN, message=message)
 
 
 def _devices(arrivals: Workload, pod: int) -> int:

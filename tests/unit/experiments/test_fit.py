@@ -387,3 +387,38 @@ def test_a_pod_with_odd_devices_is_left_out_and_told(dump):
     assert found.summary == "the pending pod fits; 1 pod could not be read"
     assert any(note.startswith("left out: ") and '"odd"' in note for note in found.notes)
     assert found.as_object()["fits"] is False
+
+
+@pytest.mark.parametrize("asks", ["cpu: '3000000'", "memory: 8Pi", "cpu: 1e30", "memory: 1e25"])
+def test_a_request_beyond_measure_does_not_fit_and_costs_nobody_else(dump, asks):
+    typo = (POD % ("typo", "ml", "", 0)).replace("cpu: 1, memory: 1Gi", asks)
+    add(dump, typo, POD % ("one", "ml", "", 1))
+    found = podium.fit(dump)
+    assert [(pod.name, pod.node, pod.reason) for pod in found.pods] == [
+        ("typo", "", asks.partition(":")[0]),
+        ("one", "n", ""),
+    ]
+    assert "asks for more CPU or memory than any node can have: 1 pod" in found.notes
+
+
+@pytest.mark.parametrize("listed", [20, "100", "x"])
+def test_what_a_node_would_take_that_is_left_out_is_not_known(dump, listed):
+    box = (NODE % ("box", 0)).replace("nvidia.com/gpu: 0", f"nvidia.com/gpu: {listed}")
+    box = box.replace("{name: box}", "{name: box, labels: {pool: l4}}")
+    for_box = "nodeSelector: {pool: l4}"
+    add(dump, box, POD % ("there", "ml", for_box, 1), POD % ("one", "ml", "", 1))
+    add(dump, POD % ("far", "ml", "nodeSelector: {pool: a}", 1))
+    found = podium.fit(dump)
+    assert [(pod.name, pod.node, pod.reason) for pod in found.pods] == [
+        ("there", "", "not known"), ("one", "n", ""), ("far", "", "selector"),
+    ]  # fmt: skip
+    assert found.pods[0].message.startswith("node box is left out and might take it; 0/1 nodes")
+    told = "1 of 3 pending pods fit; 1 does not: 1 selector; of 1 it is not known"
+    assert (found.is_yes, found.summary) == (False, told)
+
+
+def test_one_pod_of_which_nothing_is_known_is_told_in_english(dump):
+    add(dump, NODE % ("box", 20), POD % ("big", "ml", "", 8))
+    assert podium.fit(dump).summary == "it is not known whether the pending pod fits"
+    Path("box.yaml").write_text(NODE % ("box", 20) + NODE % ("n", 2))
+    assert podium.fit(dump, cluster="box.yaml").reasons == {"not known": 1}

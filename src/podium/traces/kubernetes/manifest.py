@@ -38,7 +38,7 @@ from podium.traces.kubernetes.gangs import (
     on_labelled_nodes,
     resolve_gangs,
 )
-from podium.traces.kubernetes.node import node_resources, node_spec, node_with_devices
+from podium.traces.kubernetes.node import node_outline, node_resources, node_spec, node_with_devices
 from podium.traces.kubernetes.pod import (
     DEFAULT_CLASS,
     VOLUMES,
@@ -142,6 +142,7 @@ class _Pile:
     file_notes: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     of_nodes: list[tuple[Path, Document]] = field(default_factory=list)  # what describes nodes
+    lost: list[NodeSpec] = field(default_factory=list)  # that cannot be modelled
     replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
     given: Cluster | None = None  # nodes that come from elsewhere, ready made
     latest_s: float | None = None  # the present, as far as objects of this dump tell
@@ -176,6 +177,7 @@ class _Pile:
         except FieldError as error:
             self.unread.update(["pod"] if _is_unfinished_pod(document) else [])
             self._reject(error, _object_name(document), f"{path}, line {document.line}")
+            self.lost += node_outline(document.value) if document.kind == "Node" else []
 
     def read_wanted(self, path: Path) -> None:
         """Adds the pods of a file, and those that its controllers would make."""
@@ -251,6 +253,7 @@ class _Pile:
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
             gaps=tuple(self._gaps(found)),
+            lost=tuple(self.lost),
             of_nodes=tuple(self.of_nodes),
         )
 
@@ -370,6 +373,7 @@ class _Pile:
                 described = node_with_devices(spec, devices)
             except FieldError as error:
                 self._reject(error, f'node "{name}"', self.places["node", name])
+                self.lost.append(spec)
                 continue
             self.node_remarks.update(devices.remarks)
             yield described

@@ -53,6 +53,18 @@ def node_spec(node: Mapping[str, Any], remarks: Counter[str], domains: Domains =
     )
 
 
+def node_outline(node: Mapping[str, Any]) -> list[NodeSpec]:
+    """Describes who may go to a node of which the rest cannot be read; nothing if not even that."""
+    try:
+        metadata = mapping_at(node, "metadata", "metadata")
+        name = text_of(metadata.get("name"), "metadata.name")
+        labels = texts_at(metadata, "labels", "metadata.labels")
+        taints = tuple(_taints(node, Counter()))
+    except FieldError:
+        return []
+    return [NodeSpec(name, LIMIT, LIMIT, labels=labels, taints=taints)]
+
+
 def node_with_devices(spec: NodeSpec, devices: NodeDevices) -> NodeSpec:
     """Completes a node's description once everything is known that tells of its devices."""
     described = replace(

@@ -248,6 +248,7 @@ CLASSED = "spec.priorityClassName without spec.priority is read as priority 0"
 PREFERENCES = "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway"
 VOLUMES = "volumes and the zones they tie a pod to are not honoured"
 RUNTIME_CLASS = "the RuntimeClass of spec.runtimeClassName is not honoured"
+TOO_LARGE = "asks for more CPU or memory than any node can have"
 SLICES = f"{keys.KUEUE_SLICES} is not honoured"
 
 _MIB = 1024**2
@@ -390,12 +391,20 @@ def pod_draft(
         ),
         priority_class=_priority_class(spec),
         terms=spec if selects_namespaces(spec) else None,
-        remarks=(CENSORED,) if is_censored(described) else (),
+        remarks=tuple(_remarks(described)),
         placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
         has_priority=spec.get("priority") is not None or bool(_priority_class(spec)),
         company=liked_company(spec),
         claims=claim_uses(spec, described.name),
     )
+
+
+def _remarks(spec: PodSpec) -> Iterator[str]:
+    if is_censored(spec):
+        yield CENSORED
+    # An API server takes any amount, as of an `m` that somebody forgot.
+    if LIMIT in (spec.cpu_milli, spec.memory_mib):
+        yield TOO_LARGE
 
 
 def with_devices(draft: PodDraft, devices: PodDevices) -> PodSpec:
@@ -498,10 +507,7 @@ def _name(metadata: Mapping[str, Any], index: int) -> str:
 
 def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
     # Rounded up: a request is never understated.
-    amount = math.ceil(resources.get(key, Fraction(0)) / unit)
-    if amount > LIMIT:
-        raise FieldError(f"spec.containers, {key}", "is more than a pod can ask for")
-    return amount
+    return min(math.ceil(resources.get(key, Fraction(0)) / unit), LIMIT)
 
 
 def _priority_class(spec: Mapping[str, Any]) -> str:

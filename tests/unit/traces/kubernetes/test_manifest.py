@@ -302,11 +302,6 @@ def test_what_has_no_place_in_the_model_is_noted(read, item, note):
         ({"kind": "Node"}, "metadata.name", "the node has no name"),
         ({"kind": "Pod", "spec": "x"}, "spec", "a mapping is expected"),
         ({"kind": "Pod"}, "metadata.name", "the pod has no name"),
-        (
-            pod(spec={"containers": [{"resources": {"requests": {"cpu": "1e20"}}}]}),
-            "spec.containers, cpu",
-            "more than a pod can ask for",
-        ),
         (pod(spec={"priority": 1e10}), "spec.priority", "a whole number"),
         (
             pod(
