@@ -85,8 +85,8 @@ class Installation:
                 f"the policies have {self.policy_bytes:,} bytes, and a ConfigMap holds "
                 f"{LARGEST_BYTES:,}",
                 where="--policy",
-                hint="leave out a --shadow; or give the chart some in policy.sources, and others in "
-                "a ConfigMap of yours (policy.existingConfigMap)",
+                hint="leave out a --shadow; or give the chart some in policy.sources, and others "
+                "in a ConfigMap of yours (policy.existingConfigMap)",
             )
 
     def _check_versions_and_modes(self) -> None:
