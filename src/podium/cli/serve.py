@@ -52,10 +52,11 @@ def serve(
     Shuts down gracefully on SIGTERM or Ctrl+C: requests are finished, observations stored, and
     what was learned is saved. Logs are JSON lines on standard error.
     """
-    from podium.service import need_extra
+    from podium.service import importing, need_extra
 
     need_extra()
-    from podium.service.start import run_service
+    with importing():
+        from podium.service.start import run_service
 
     settings = read_settings(
         ctx,

@@ -3,6 +3,6 @@
 Its modules need the extra `serve`; the room itself does not, so that a missing one can be reported.
 """
 
-from podium.service.extra import need_extra
+from podium.service.extra import importing, need_extra
 
-__all__ = ["need_extra"]
+__all__ = ["importing", "need_extra"]

@@ -12,6 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.errors import PodiumError, UnknownName, UsageError
 from podium.kube import need_extra as need_kube_extra
+from podium.service import importing
 from podium.service.components import Component, Components, Service
 from podium.service.http.credentials import check_tls, read_token
 from podium.service.http.logs import Log
@@ -73,7 +74,8 @@ def run_service(settings: Settings, on_listening: Callable[[str, Store | None], 
             shown = f"[{host}]" if ":" in host else host
             url = f"{'https' if is_encrypted else 'http'}://{shown}:{port}"
             on_listening(url, store)
-            service = compose(settings, store, log.logger, token)
+            with importing():
+                service = compose(settings, store, log.logger, token)
             facts = {} if store is None else {"store": store.label}
             log.logger.info("listening", url=url, components=names, **facts, has_token=bool(token))
             if token is None and settings.serve.host not in LOOPBACK:

@@ -1,9 +1,10 @@
+import gc
 from importlib.util import find_spec
 
 import pytest
 
 from podium.errors import MissingExtra, install_line
-from podium.service import extra, need_extra
+from podium.service import extra, importing, need_extra
 
 
 def test_what_is_installed_is_not_asked_for():
@@ -16,3 +17,10 @@ def test_a_dependency_that_is_away_is_named_with_the_line_to_install_it(monkeypa
     with pytest.raises(MissingExtra) as caught:
         need_extra()
     assert caught.value.hint == install_line("serve")
+
+
+def test_garbage_is_looked_for_again_once_all_is_imported():
+    with importing():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.unfreeze()
