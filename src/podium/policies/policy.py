@@ -266,7 +266,7 @@ class ClusterPolicy:
     def chooser(self, seed: int) -> Chooser:
         """Creates the chooser of one run; a class that cannot be created is the policy's error."""
         try:
-            return self.start(seed)
+            made = self.start(seed)
         except PolicyError:
             raise  # it says what to do by itself
         except (Exception, SystemExit) as error:
@@ -276,6 +276,10 @@ class ClusterPolicy:
                 where=(f"line {line} of " if line else "") + self.name,
                 hint=_STARTED if isinstance(error, TypeError) else meant_by(error),
             ) from error
+        if not callable(getattr(made, "choose", None)):
+            hint = "define choose(self, pod, nodes, feasible) in it"
+            raise PolicyError("class Policy cannot choose", where=self.name, hint=hint)
+        return made
 
     def _repr_html_(self) -> str:
         """Shows the policy in a notebook."""

@@ -35,7 +35,7 @@ def inside(value: object, folder: Path) -> bool:
     """Takes names, and files of the folder: no link and no `..` leads out of it."""
     try:
         home = folder.resolve()
-        parts = [part.strip() for part in str(value).split(",")]
+        parts = [str(value), *(part.strip() for part in str(value).split(","))]
         return all(
             not part.startswith("~") and (home / part).resolve().is_relative_to(home)
             for part in parts

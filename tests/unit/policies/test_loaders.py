@@ -235,3 +235,12 @@ def test_a_class_that_cannot_be_started_is_told(tmp_path, constructor):
         simulate(
             Cluster.of([NodeSpec("n", 1, 1)]), Workload.of([PodSpec("p", 1, 1)]), policy, Rounds()
         )
+
+
+@pytest.mark.parametrize("body", ["pass", "choose = 3"])
+def test_a_class_that_cannot_choose_is_the_policys_error(tmp_path, body):
+    path = tmp_path / "mine.py"
+    path.write_text(f"class Policy:\n    {body}\n    def __init__(self, seed):\n        pass\n")
+    with pytest.raises(PolicyError, match="cannot choose") as raised:
+        load(str(path)).session()
+    assert "choose(self, pod, nodes, feasible)" in raised.value.hint

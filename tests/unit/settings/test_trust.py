@@ -88,10 +88,11 @@ def test_a_name_of_a_policy_is_data_and_a_file_is_a_program(value, is_data, fold
     ("value", "is_data"),
     [("openb", True), ("pods.csv", True), ("a/../pods.csv", True), ("../pods.csv", False),
      ("/etc/passwd", False), ("~/pods.csv", False), ("link.csv", False), ("loop", False),
-     ("pods.csv,../b.csv", False), ("a\0b", False)],
+     ("pods.csv,../b.csv", False), ("a,b", False), ("a\0b", False)],
 )  # fmt: skip
 def test_files_are_data_where_they_lie_in_the_folder(value, is_data, folder):
     (folder / "link.csv").symlink_to("/etc/passwd")
+    (folder / "a,b").symlink_to("/etc/passwd")
     (folder / "loop").symlink_to("loop")
     assert inside(value, folder) == is_data
 

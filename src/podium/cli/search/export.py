@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from podium.search.run.lineage import Step
 
 
+_FORMULA = ("=", "+", "-", "@")
+"""What begins a formula in spreadsheets."""
+
+
 def export(
     ctx: typer.Context,
     run: RunId,
@@ -64,5 +68,7 @@ def _write(file: Any, steps: list[Step]) -> None:
 
 
 def _shown(value: Any) -> Any:
-    # A file is looked at in a terminal, too: what others wrote must not act there.
-    return on_one_line(value) if isinstance(value, str) else value
+    # A file is looked at in a terminal or a spreadsheet: what others wrote must not act there.
+    if not isinstance(value, str):
+        return value
+    return on_one_line(f"'{value}" if value.startswith(_FORMULA) else value)

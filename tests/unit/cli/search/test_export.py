@@ -48,6 +48,19 @@ def test_candidates_are_exported_by_the_name_of_their_run(run):
     )
 
 
+@pytest.mark.parametrize("mark", "=+-@")
+def test_no_cell_begins_a_formula(run, store, mark):
+    formula = f"{mark}cmd|' /C calc'!A0"
+    row = replace(bred(3, "abc123"), source=formula, operators=(formula,))
+    store.candidates.propose([row])
+    store.candidates.judge([judged(row, -1.5, accepted=False, gate="race", reason=f"  {formula}")])
+    rows = list(csv.reader(io.StringIO(run("search", "export", "r1").stdout)))
+    assert "-1.5" in rows[-1]
+    assert rows[-1].count(f"'{formula}") == 3
+    texts = [cell for cell in rows[-1] if cell != "-1.5"]
+    assert not [cell for cell in texts if cell.startswith(("=", "+", "-", "@"))]
+
+
 def test_a_file_is_written_where_one_is_named(run, tmp_path):
     result = run("search", "export", "r1", "--csv", str(tmp_path / "all.csv"))
     assert (result.exit_code, result.stdout) == (0, "")
