@@ -8,7 +8,6 @@ Where they differ on purpose, nothing is drawn, and docs/traces.md says so:
 - A node that is cordoned or not ready and not yet tainted for it: Podium adds the taint that the
   node lifecycle controller would.
 - Memory that is no whole number of MiB: Podium rounds requests up and capacities down.
-- A card that stands for several devices: Podium also asks whether one card has room.
 """
 
 import json

@@ -222,14 +222,16 @@ def workloads_of(shapes):
 workloads = workloads_of(shapes)
 
 _SHARED_CARDS = st.builds(
-    lambda cards, replicas: NodeSpec("", 64000, 4000, cards, "A", gpu_replicas=replicas),
+    lambda cards, replicas: NodeSpec(
+        "", 64000, 4000, cards, "A", gpu_replicas=replicas, has_partitions=replicas == 1
+    ),
     st.integers(1, 4),
-    st.integers(2, 7),
+    st.integers(1, 7),
 )
 _DEVICES = st.builds(
     lambda count, milli: PodSpec("", 100, 10, count, milli),
     st.integers(1, 9),
-    st.sampled_from((1000, 1000, 1000, 300)),
+    st.sampled_from((1000, 1000, 1000, 428)),
 )
 
 shared_clusters = st.builds(_cluster, lists_of(_SHARED_CARDS, 2), lists_of(st.integers(0, 1), 3),

@@ -65,36 +65,42 @@ class SlowNode:
                 return None
             share = 1000 * pod.gpu_memory_mib // memory
             return replace(pod, gpu_milli=max(pod.gpu_milli, share))
-        if pod.gpu_milli < 1000 or self.spec.gpu_replicas == 1:
+        if not self.counts_devices_of(pod):
             return pod
         ways = self.ways(pod)
         if slots is not None:
             return next(way for way in ways if way.gpu_count == len(slots))
-        fitting = (way for way in ways if len(self.fitting_slots(way)) >= way.gpu_count)
-        return next(fitting, ways[0])
+        return next(filter(self.has_gpus, ways), ways[0])
+
+    def counts_devices_of(self, asked):
+        """Tells whether a pod asks for devices of which a card may have several."""
+        if asked.gpu_memory_mib or not asked.gpu_count:
+            return False
+        return self.spec.has_partitions or (asked.gpu_milli == 1000 and self.spec.gpu_replicas > 1)
+
+    def has_gpus(self, way):
+        """Tells whether GPUs have room; over all of a node's shared ones devices may lie anyhow."""
+        if len(self.fitting_slots(way)) >= way.gpu_count:
+            return True
+        is_enough = sum(self.gpu_milli_left) >= way.gpu_count * way.gpu_milli
+        return way.gpu_count == self.spec.gpu_count and is_enough
 
     def ways(self, pod):
-        """Lists how the devices of a pod may lie on cards, as many on each: few cards first.
+        """Lists how the devices of a pod may lie on cards, as much of each: few cards first.
 
-        Among the others, those come first that take the fewest devices too many.
+        Among the others, those come first that give each card a whole number of devices.
         """
         replicas, asked = self.spec.gpu_replicas, pod.gpu_count
-        found = []
-        for cards in range(1, asked + 1):
-            devices = 1
-            while cards * devices < asked:
-                devices += 1
-            if devices <= replicas and all(devices < known for _, known in found):
-                found.append((cards, devices))
-        first, *others = found
-        others.sort(key=lambda way: way[0] * way[1])
+        if pod.gpu_milli < 1000 or replicas == 1:
+            total = asked * pod.gpu_milli
+            others = [n for n in range(1, 17) if n != asked and n * 1000 >= total]
+            return [pod, *(replace(pod, gpu_count=n, gpu_milli=total // n) for n in others)]
+        first, *others = [n for n in range(1, 17) if n * replicas >= asked]
+        even = [n for n in others if asked % n == 0]
+        uneven = [n for n in others if asked % n]
         return [
-            replace(
-                pod,
-                gpu_count=cards,
-                gpu_milli=1000 if devices == replicas else devices * (1000 // replicas),
-            )
-            for cards, devices in [first, *others]
+            replace(pod, gpu_count=n, gpu_milli=asked * 1000 // (replicas * n))
+            for n in [first, *even, *uneven]
         ]
 
     def fits(self, asked):
@@ -111,6 +117,8 @@ class SlowNode:
         allowed = [model for model in pod.gpu_spec.split("|") if model]
         if allowed and self.spec.gpu_model not in allowed:
             return False
+        if self.counts_devices_of(asked):
+            return self.has_gpus(pod)
         return len(self.fitting_slots(pod)) >= pod.gpu_count
 
     def start(self, pod, slots):
@@ -289,6 +297,8 @@ class SlowCluster:
             return []
         node = self.nodes[rank]
         pod = node.asked_here(pod)
+        if 1 < pod.gpu_count == node.spec.gpu_count:
+            return list(range(pod.gpu_count))
         slots = node.fitting_slots(pod)
         if pod.gpu_milli == 1000:
             return slots[: pod.gpu_count]

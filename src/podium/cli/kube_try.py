@@ -225,7 +225,7 @@ def live_lines(plan: TryPlan, tallies: Sequence[Tally | None], width: int) -> li
 
 def rows_of(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[tuple[object, ...]]:
     """Gives the cells of a table: what was asked for, and what came of it in each run."""
-    asked = plan.count([True] * len(plan.pods))
+    asked = plan.asked
     rows: list[tuple[object, ...]] = [
         ("GPUs allocated", _gpus(asked), *map(_gpus, tallies)),
         ("pods bound", asked.bound, *(tally and tally.bound for tally in tallies)),

@@ -380,6 +380,7 @@ _BESIDE_NODES = (
     "zones",
     "gpu_memory_mib",
     "gpu_replicas",
+    "has_partitions",
 )
 _BESIDE_PODS = (
     *("gang_rules", "namespaces", "labels", "constraints", "bound_to", "bound_slots"),

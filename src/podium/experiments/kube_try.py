@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from podium.kube.local.daemon import DaemonError
     from podium.kube.local.server import KubeApi
     from podium.model import Cluster
+    from podium.model.cluster import GpuKind
     from podium.model.workload import PodSpec
     from podium.policies import Policy
     from podium.settings import Settings
@@ -40,7 +42,7 @@ POLL_S = 0.004
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts what became of pods, also by the GPUs that they ask for."""
+    """Counts what became of pods, also by the GPUs that they take: cards, not devices."""
 
     submitted: int = 0
     bound: int = 0
@@ -52,19 +54,19 @@ class Tally:
         """Counts the pods that no node could take."""
         return self.submitted - self.bound
 
-    def plus(self, pod: PodSpec, *, is_bound: bool) -> Tally:
-        """Counts one more pod."""
+    def plus(self, pod: PodSpec, gpus: float, *, is_bound: bool) -> Tally:
+        """Counts one more pod, and so many GPUs if it is bound."""
         name = class_name(pod)
         submitted, bound = self.by_class.get(name, (0, 0))
         return Tally(
             self.submitted + 1,
             self.bound + is_bound,
-            self.gpus_allocated + gpus_of(pod) * is_bound,
+            self.gpus_allocated + gpus * is_bound,
             {**self.by_class, name: (submitted + 1, bound + is_bound)},
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TryPlan:
     """Is what all runs have in common, and the policy of the last."""
 
@@ -75,6 +77,7 @@ class TryPlan:
     policy: Policy
     reference: str  # by which the policy was named
     notes: tuple[str, ...] = ()
+    usual_gpus: tuple[float, ...] = ()  # of each pod, wherever it runs; or as they are asked for
 
     @property
     def has_parts(self) -> bool:
@@ -102,12 +105,39 @@ class TryPlan:
             "has_parts": self.has_parts,
         }
 
-    def count(self, is_bound: Iterable[bool]) -> Tally:
-        """Counts all pods, in their order."""
-        tally = Tally()
-        for pod, is_there in zip(self.pods, is_bound, strict=True):
-            tally = tally.plus(pod, is_bound=is_there)
+    @property
+    def asked(self) -> Tally:
+        """Counts all pods as if they were bound."""
+        tally, usual = Tally(), self.usual_gpus or tuple(map(gpus_of, self.pods))
+        for pod, gpus in zip(self.pods, usual, strict=True):
+            tally = tally.plus(pod, gpus, is_bound=True)
         return tally
+
+    def count(self, places: Iterable[str]) -> Tally:
+        """Counts all pods, in their order, by the names of their nodes; empty: not bound."""
+        tally = Tally()
+        for pod, node in zip(self.pods, places, strict=True):
+            tally = tally.plus(pod, self.gpus_on(pod, node), is_bound=bool(node))
+        return tally
+
+    def gpus_on(self, pod: PodSpec, node: str) -> float:
+        """Sums the GPUs that a pod takes on a node: a device may be a part of one."""
+        from podium.model.records import GPU_MILLI
+        from podium.model.shares import share_on
+
+        kind = self._kinds.get(node)
+        if kind is None:
+            return gpus_of(pod)
+        count, milli = share_on(pod.gpu_count, pod.gpu_milli, pod.gpu_memory_mib, kind)
+        return count * milli / GPU_MILLI
+
+    @cached_property
+    def _kinds(self) -> dict[str, GpuKind]:
+        from podium.kube.local.workload import node_names
+
+        models = self.cluster.nodes["gpu_model"].tolist()
+        named = zip(node_names(self.cluster), models, strict=True)
+        return {name: self.cluster.gpu_kinds[model] for name, model in named if model >= 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +178,14 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     from podium.experiments.case import load_case, named_policy
     from podium.experiments.deployment import warnings_of
     from podium.kube.local.workload import first_pods
+    from podium.model.records import GPU_MILLI
+    from podium.model.workload import gpu_demand
 
     policy = named_policy(reference, "--policy")
     case = load_case(settings, inputs)
-    pods = tuple(first_pods(case.workload.specs(), case.cluster, most))
+    workload = case.workload.on(case.cluster)
+    usual = (gpu_demand(workload.pods) / GPU_MILLI).tolist()
+    pods = tuple(first_pods(workload.specs(), usual, case.cluster, most))
     if not case.cluster.gpu_total and most is None:
         raise UsageError("the cluster has no GPUs to fill", hint="say how many pods by --pods")
     gangs = sum(bool(pod.gang) for pod in pods)
@@ -160,7 +194,7 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     left_out += [f"volumes are left out: {tied:,} pods run on any node"] if tied else []
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
-        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])),
+        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])), tuple(usual[: len(pods)]),
     )  # fmt: skip
 
 
@@ -266,21 +300,23 @@ class _Runs:
         tally = Tally()
         for pod, manifest in zip(self.plan.pods, pod_objects(self.plan.pods), strict=True):
             self.api.create(manifest)
-            tally = tally.plus(pod, is_bound=self._is_bound(manifest))
+            node = self._place_of(manifest)
+            tally = tally.plus(pod, self.plan.gpus_on(pod, node), is_bound=bool(node))
             self.listener.decided(arm, tally)
-        return self.plan.count(self._all_bound())
+        return self.plan.count(self._all_places())
 
-    def _is_bound(self, manifest: Mapping[str, Any]) -> bool:
+    def _place_of(self, manifest: Mapping[str, Any]) -> str:
+        """Waits for a decision, and names the node; empty if there was no room."""
         from podium.kube.local.server import unschedulable
 
         deadline_s = time.monotonic() + DECISION_S
         while time.monotonic() < deadline_s:
             seen = self.api.get(manifest)
             if seen["spec"].get("nodeName"):
-                return True
+                return str(seen["spec"]["nodeName"])
             # An error on the way, such as a bind that came too late, is tried again.
             if (unschedulable(seen) or "").startswith("Unschedulable:"):
-                return False
+                return ""
             time.sleep(POLL_S)
         raise MissingError(
             f"kube-scheduler has not decided on a pod for {DECISION_S:g} s",
@@ -288,12 +324,12 @@ class _Runs:
             hint="the machine may be too busy; try fewer --nodes",
         )
 
-    def _all_bound(self) -> list[bool]:
+    def _all_places(self) -> list[str]:
         """Looks at all pods again: one that found no room at first may have found some since."""
         from podium.kube.local.workload import pod_objects
 
         nodes = {each["metadata"]["name"]: each["spec"].get("nodeName") for each in self.api.pods()}
-        return [bool(nodes.get(each["metadata"]["name"])) for each in pod_objects(self.plan.pods)]
+        return [nodes.get(each["metadata"]["name"]) or "" for each in pod_objects(self.plan.pods)]
 
     def _reference(self) -> str:
         """Names the policy so that the service finds it, which runs in another folder."""
@@ -400,8 +436,10 @@ def predicted(plan: TryPlan, policy: Policy) -> Tally:
     setup = Setup(ranks="listed", demand="seen", ties="profile")
     result = simulate(trace.cluster, trace.workload, policy, protocol, setup)
     names = (name.rpartition("/")[2] for name in result.plan.arrivals.names)
-    is_placed = dict(zip(names, result.is_placed.tolist(), strict=True))
-    return plan.count(is_placed[pod["metadata"]["name"]] for pod in pods)
+    listed = (*result.plan.cluster.names, "")
+    places = (listed[node] for node in result.node.tolist())
+    place_of = dict(zip(names, places, strict=True))
+    return plan.count(place_of[pod["metadata"]["name"]] for pod in pods)
 
 
 def class_name(pod: PodSpec) -> str:

@@ -184,7 +184,7 @@ def _sort_of(spec: NodeSpec | None) -> tuple[object, ...] | None:
 
 def kind_of(spec: NodeSpec) -> GpuKind:
     """Gives the kind of a node's GPUs."""
-    return GpuKind(spec.gpu_model, spec.gpu_memory_mib, spec.gpu_replicas)
+    return GpuKind(spec.gpu_model, spec.gpu_memory_mib, spec.gpu_replicas, spec.has_partitions)
 
 
 class Taken:

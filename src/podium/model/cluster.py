@@ -35,6 +35,7 @@ class NodeSpec:
     extended: Mapping[str, int] = field(default_factory=dict)  # pods, rdma/hca and the like
     block: str = ""  # racks belong to blocks, blocks to zones
     zone: str = ""
+    has_partitions: bool = False  # MIG devices of several sizes, or other parts of its GPUs
 
 
 class GpuKind(NamedTuple):
@@ -43,6 +44,12 @@ class GpuKind(NamedTuple):
     model: str
     memory_mib: int = 0
     replicas: int = 1
+    has_partitions: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Tells whether a GPU may be several devices."""
+        return self.replicas > 1 or self.has_partitions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +70,7 @@ class Cluster:
     extended: tuple[Mapping[str, int], ...] = ()  # (num_nodes,) or empty
     blocks: tuple[str, ...] = ()  # (num_nodes,) or empty
     zones: tuple[str, ...] = ()  # (num_nodes,) or empty
+    has_partitions: tuple[bool, ...] = ()  # (num_models,) or empty: none
 
     @classmethod
     def of(cls, specs: Iterable[NodeSpec], *, name: str = "cluster") -> Cluster:
@@ -93,6 +101,7 @@ class Cluster:
             extended=_beside(listed, "extended"),
             blocks=_beside(listed, "block"),
             zones=_beside(listed, "zone"),
+            has_partitions=_beside(kinds, "has_partitions"),
         )
 
     def __len__(self) -> int:
@@ -126,7 +135,8 @@ class Cluster:
         """Lists what a record's gpu_model stands for."""
         memory = self.gpu_memory_mib or (0,) * len(self.gpu_models)
         replicas = self.gpu_replicas or (1,) * len(self.gpu_models)
-        return tuple(map(GpuKind, self.gpu_models, memory, replicas))
+        partitions = self.has_partitions or (False,) * len(self.gpu_models)
+        return tuple(map(GpuKind, self.gpu_models, memory, replicas, partitions))
 
     def specs(self) -> list[NodeSpec]:
         """Describes every node again, as `of` would read it."""
@@ -150,11 +160,12 @@ class Cluster:
             extended=self.extended[index] if self.extended else {},
             block=self.blocks[index] if self.blocks else "",
             zone=self.zones[index] if self.zones else "",
+            has_partitions=kind.has_partitions,
         )
 
 
 def _kind(spec: NodeSpec) -> GpuKind:
-    return GpuKind(spec.gpu_model, spec.gpu_memory_mib, spec.gpu_replicas)
+    return GpuKind(spec.gpu_model, spec.gpu_memory_mib, spec.gpu_replicas, spec.has_partitions)
 
 
 def _beside(values: Sequence[Any], name: str) -> tuple[Any, ...]:

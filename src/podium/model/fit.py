@@ -99,11 +99,15 @@ def held_gpus(count: int, milli: int, left: Sequence[int], named: tuple[int, ...
 def roomy_share(ways: Sequence[tuple[int, int]], left: Sequence[int]) -> tuple[int, int]:
     """Picks the first of several (count, milli) for which enough GPUs have room, else the first.
 
+    Of several ways, the one over all GPUs needs only as much room as they have together.
+
     >>> roomy_share([(1, 500), (2, 250)], [300, 400])
     (2, 250)
     """
     for count, milli in ways:
         if count >= 0 and sum(free >= milli for free in left) >= count:
+            return count, milli
+        if count == len(left) and len(ways) > 1 and sum(left) >= count * milli:
             return count, milli
     return ways[0]
 

@@ -14,6 +14,9 @@ import numpy.typing as npt
 from podium.model.cluster import GpuKind
 from podium.model.records import ANY_MODEL, GPU_MILLI
 
+MOST_GPUS = 16
+"""Of a node."""
+
 IMPOSSIBLE = -1
 """The count of a request that no GPU of a kind can serve."""
 
@@ -36,30 +39,38 @@ def share_on(count: int, milli: int, memory_mib: int, kind: GpuKind) -> tuple[in
     if milli < GPU_MILLI or kind.replicas == 1:
         return count, milli
     cards = -(-count // kind.replicas)
-    return cards, _milli_of(-(-count // cards), kind)
+    return cards, _milli_of(count, cards, kind)
 
 
-def spreads_on(count: int, milli: int, memory_mib: int, kind: GpuKind) -> list[tuple[int, int]]:
+def spreads_on(
+    count: int, milli: int, memory_mib: int, kind: GpuKind, most: int = MOST_GPUS
+) -> list[tuple[int, int]]:
     """Lists how devices may lie on more cards than `share_on` says, where those have no room.
 
     A device plugin hands out any devices that are free. A record has the same of each of its
-    GPUs, so devices are split evenly, and the ways that round up most come last.
+    GPUs, so devices are split evenly, those ways first that give whole ones. Over all cards of a
+    node they may lie however many are left on each: kube-scheduler counts devices, not cards.
+    Where there is no other way, the usual one stands for itself.
 
-    >>> spreads_on(2, 1000, 0, GpuKind("T4", 0, 4)), spreads_on(3, 1000, 0, GpuKind("T4", 0, 4))
-    ([(2, 250)], [(3, 250), (2, 500)])
+    >>> kind = GpuKind("T4", 0, 4)
+    >>> spreads_on(2, 1000, 0, kind, 2), spreads_on(3, 1000, 0, kind, 3)
+    ([(2, 250)], [(3, 250), (2, 375)])
     """
-    if memory_mib or milli < GPU_MILLI or kind.replicas == 1:
+    is_shared = kind.replicas > 1 and milli == GPU_MILLI
+    if memory_mib or not count or not (is_shared or kind.has_partitions):
         return []
+    if not is_shared:
+        cards = [each for each in range(1, most + 1) if GPU_MILLI * each >= count * milli]
+        others = [(each, count * milli // each) for each in cards if each != count]
+        return others or [(count, milli)]
     fewest = -(-count // kind.replicas)
-    cards = {-(-count // devices) for devices in range(1, kind.replicas)} - {fewest}
-    devices = {each: -(-count // each) for each in cards}
-    order = sorted(cards, key=lambda each: (each * devices[each], each))
-    return [(each, _milli_of(devices[each], kind)) for each in order]
+    order = sorted(range(fewest + 1, most + 1), key=lambda each: count % each != 0)
+    return [(each, _milli_of(count, each, kind)) for each in order or [fewest]]
 
 
-def _milli_of(devices: int, kind: GpuKind) -> int:
-    """Gives the part of a card that some of its devices are; three thirds are the card."""
-    return GPU_MILLI if devices == kind.replicas else devices * (GPU_MILLI // kind.replicas)
+def _milli_of(devices: int, cards: int, kind: GpuKind) -> int:
+    """Gives the part of each of some cards that some devices are; three thirds are the card."""
+    return GPU_MILLI * devices // (kind.replicas * cards)
 
 
 def gpu_shares(
@@ -74,11 +85,12 @@ def gpu_shares(
 
 
 def gpu_spreads(
-    pods: npt.NDArray[Any], memory_mib: npt.NDArray[np.int32], kinds: tuple[GpuKind, ...]
-) -> Shares | None:
+    pods: npt.NDArray[Any], memory_mib: npt.NDArray[np.int32], kinds: tuple[GpuKind, ...],
+    most_gpus: int,
+) -> Shares | None:  # fmt: skip
     """Works the other ways out: (num_pods, num_kinds, num_ways, 2); None where there are none."""
     distinct, index = _distinct(pods, memory_mib)
-    rows = [[spreads_on(*asked, kind) for kind in kinds] for asked in distinct]
+    rows = [[spreads_on(*asked, kind, most_gpus) for kind in kinds] for asked in distinct]
     most = max((len(ways) for row in rows for ways in row), default=0)
     if not most:
         return None

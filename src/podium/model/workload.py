@@ -17,7 +17,7 @@ from podium.model.cluster import LIMIT, Cluster
 from podium.model.constraints import MOST_TERMS, UNCONSTRAINED, Constraints, Gang
 from podium.model.disruption import DisruptionBudget
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
-from podium.model.shares import gpu_shares, gpu_spreads, gpus_by_kind, usual_share
+from podium.model.shares import IMPOSSIBLE, gpu_shares, gpu_spreads, gpus_by_kind, usual_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,18 +205,31 @@ class Workload:
         return replace(aligned, tables=tables, class_of=class_of)._shared(cluster)
 
     def _shared(self, cluster: Cluster) -> Workload:
-        is_plain = self.gpu_memory_mib is None and not cluster.gpu_replicas
+        has_kinds = bool(cluster.gpu_replicas or cluster.has_partitions)
+        is_plain = self.gpu_memory_mib is None and not has_kinds
         if is_plain or not cluster.gpu_models:
             return self
         memory = (
             np.zeros(len(self), np.int32) if self.gpu_memory_mib is None else self.gpu_memory_mib
         )
         pods = self.pods_as_written()
+        most = int(cluster.nodes["gpu_count"].max(initial=0))
         asked = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = gpu_shares(pods, memory, cluster.gpu_kinds)
-        spreads = gpu_spreads(pods, memory, cluster.gpu_kinds)
+        spreads = gpu_spreads(pods, memory, cluster.gpu_kinds, most)
         pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, self._usable_gpus(cluster))
+        self._settle_bound(pods, shares, cluster)
         return replace(self, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked)
+
+    def _settle_bound(
+        self, pods: npt.NDArray[Any], shares: npt.NDArray[np.int32], cluster: Cluster
+    ) -> None:
+        """Gives pods that run the share that they have on their nodes."""
+        kind_of = dict(zip(cluster.names, cluster.nodes["gpu_model"].tolist(), strict=True))
+        for pod, node in enumerate(self.bound_to):
+            kind = kind_of.get(node, -1)
+            if kind >= 0 and shares[pod, kind, 0] != IMPOSSIBLE:
+                pods["gpu_count"][pod], pods["gpu_milli"][pod] = shares[pod, kind]
 
     def _usable_gpus(self, cluster: Cluster) -> npt.NDArray[np.int64]:
         """Counts the GPUs of each kind, for each pod where constraints leave it only some nodes."""

@@ -203,10 +203,12 @@ def _shares(arrivals: Workload, pod: int, nodes: npt.NDArray[Any]) -> npt.NDArra
     if arrivals.gpu_spreads is None:
         return shares
     is_left = (free >= shares[:, 1:]).sum(axis=1) < shares[:, 0]
+    together = free.sum(axis=1, dtype=np.int64)
     for way in range(arrivals.gpu_spreads.shape[2]):
         other = arrivals.gpu_spreads[pod, model, way]
+        is_of_all = (other[:, 0] == nodes["gpu_count"]) & (together >= other.prod(axis=1))
         fits = is_left & (other[:, 0] >= 0) & (model >= 0)
-        fits &= (free >= other[:, 1:]).sum(axis=1) >= other[:, 0]
+        fits &= is_of_all | ((free >= other[:, 1:]).sum(axis=1) >= other[:, 0])
         shares = np.where(fits[:, np.newaxis], other, shares)
         is_left &= ~fits
     return shares

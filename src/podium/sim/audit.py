@@ -62,13 +62,18 @@ def _figures(result: Result, metrics: Metrics) -> Found:
 
 
 def _is_overcommitted(result: Result) -> bool:
-    """Tells whether GPUs gave more than they have to pods that ran before the run began."""
+    """Tells whether a GPU may have given more than it has.
+
+    It has to pods that ran before the run began, or as one of several that are shared.
+    """
     plan, count = result.plan, len(result.plan.bound)
     pods = placed_records(
         plan.arrivals.taken(np.arange(count)), plan.bound.node, plan.bound.slots, plan.cluster
     )
     began = occupied(plan.cluster.nodes, pods, plan.bound.node, plan.bound.slots)
-    return bool((began["gpu_milli_left"] < 0).any())
+    return bool((began["gpu_milli_left"] < 0).any()) or any(
+        kind.is_shared for kind in plan.cluster.gpu_kinds
+    )
 
 
 def _parts(metrics: Metrics) -> Found:

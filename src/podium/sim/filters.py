@@ -23,6 +23,7 @@ from podium.model.constraints import (
 )
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_16
 from podium.sim.feasible import Moment
+from podium.sim.shapes import NO_WAY
 
 Reason = Literal[
     "cordoned", "taint", "selector", "host-ports", "gpu-model", "gpu", "gpu-share", "gpu-memory",
@@ -32,9 +33,6 @@ Reason = Literal[
 
 MOST_GPUS = NODE_16["gpu_milli_left"].shape[0]
 """A pod that asks for more is shown with so many, and takes its true number of a resource."""
-
-UNEVEN = "node(s) had the devices, but not evenly on shared GPUs"
-"""What Podium asks for and kube-scheduler does not: the same of each GPU of a pod."""
 
 Flags = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.int64]
@@ -257,6 +255,8 @@ def _resources(
     unlisted = [each for each in others if each.is_static and each not in many]
     yield from unlisted
     is_told = np.any([each.fails for each in many], axis=0)
+    # Sizes of partitions say more than the part of a GPU that they are.
+    is_told |= _has_partitions(moment, nodes) & np.any([each.fails for each in others], axis=0)
     for gpus in _gpus(moment, pod, nodes):
         yield replace(gpus, fails=gpus.fails & ~is_told)
     yield from (replace(each, reason="gpu") for each in many)
@@ -267,6 +267,12 @@ def _resources(
         short = Shortage(left, int(asked[name]), unit)
         yield Filter(reason, f"Insufficient {reason}", left < asked[name], shortage=short)
     yield from (each for each in others if each not in many and each not in unlisted)
+
+
+def _has_partitions(moment: Moment, nodes: npt.NDArray[Any]) -> Flags:
+    kinds = [kind.has_partitions for kind in moment.plan.cluster.gpu_kinds]
+    found: Flags = np.array([*kinds, False], bool)[nodes["gpu_model"]]
+    return found
 
 
 def _devices_beyond_record(moment: Moment, pod: int, others: list[Filter]) -> list[Filter]:
@@ -316,7 +322,7 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
     if not request.asked_count:
         return
     free = nodes["gpu_milli_left"]
-    fails = _is_short(moment, request.records, free) & request.is_possible
+    fails = _is_short(moment, request.records, nodes) & request.is_possible
     if not fails.any():
         return
     # The last of the GPUs that a pod needs, in order of room.
@@ -328,24 +334,29 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
         yield Filter("gpu-memory", "Insufficient GPU memory", fails, shortage=short)
     elif request.asked_milli == GPU_MILLI:
         devices = _devices(moment, nodes, free)
-        is_uneven = fails & (devices >= request.asked_count)
         short = Shortage(devices, request.asked_count, what="free GPUs")
         text = f"Insufficient {_gpu_resource(moment, pod) or 'nvidia.com/gpu'}"
-        yield Filter("gpu", text, fails & ~is_uneven, shortage=short)
-        yield Filter("gpu", UNEVEN, is_uneven)
+        yield Filter("gpu", text, fails, shortage=short)
     else:
         short = Shortage(room, request.asked_milli, " milli", "free on a GPU")
         yield Filter("gpu-share", "Insufficient GPU share", fails, shortage=short)
 
 
-def _is_short(moment: Moment, records: npt.NDArray[np.int32], free: npt.NDArray[Any]) -> Flags:
+def _is_short(moment: Moment, records: npt.NDArray[np.int32], nodes: npt.NDArray[Any]) -> Flags:
     """Tells of each node whether too few GPUs have room, over however many a request is spread."""
-    arrays = moment.state.arrays
+    arrays, free = moment.state.arrays, nodes["gpu_milli_left"]
+    together = free.sum(axis=1, dtype=np.int64)
     short = np.ones(len(free), bool)
     while (records >= 0).any():
         pods = arrays["shapes"][np.maximum(records, 0)]
         fitting = (free >= pods["gpu_milli"][:, np.newaxis]).sum(axis=1)
-        short &= (fitting < pods["gpu_count"]) | (records < 0)
+        is_enough = fitting >= pods["gpu_count"]
+        if moment.state.number("has_spreads"):
+            has_ways = arrays["spreads"][np.maximum(records, 0)] != NO_WAY
+            is_of_all = has_ways & (pods["gpu_count"] == nodes["gpu_count"])
+            total = pods["gpu_count"].astype(np.int64) * pods["gpu_milli"]
+            is_enough |= is_of_all & (together >= total)
+        short &= ~is_enough | (records < 0)
         if not moment.state.number("has_spreads"):
             break
         records = np.where(records >= 0, arrays["spreads"][np.maximum(records, 0)], -1)

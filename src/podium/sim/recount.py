@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PolicyError
-from podium.model import Workload
+from podium.model import Cluster, Workload
 from podium.model.records import ANY_MODEL
 from podium.model.state import occupied
 from podium.sim.bound import placed_records
@@ -105,6 +105,7 @@ class _Ledger:
     has_holds: bool
     has_departures: bool
     has_company: bool  # placing a pod may let another one start, or evict it
+    is_shared: Flags  # nodes whose GPUs count together: devices lie on them however they will
 
     @classmethod
     def of(cls, result: Result) -> _Ledger:
@@ -113,11 +114,13 @@ class _Ledger:
         by_slot = nodes["gpu_milli_left"]
         left = (nodes["cpu_milli_left"], nodes["memory_mib_left"], by_slot.ravel())
         there = _stretched(result, np.concatenate(left).astype(np.int64))
+        is_shared = _is_shared(plan.cluster)
+        there[2 * len(nodes) :] = _together(there[2 * len(nodes) :], is_shared, by_slot.shape[1])
         return cls(
             result, nodes, result.pods, there,
             by_slot.shape[1], result.status == PLACED, bool(result.holds.any()),
             isinstance(plan.protocol, Replay),
-            plan.protocol.preemption or _starts_others(plan),
+            plan.protocol.preemption or _starts_others(plan), is_shared,
         )  # fmt: skip
 
     @cached_property
@@ -172,6 +175,22 @@ def _stretched(result: Result, there: Whole) -> Whole:
     began = occupied(nodes, pods, bound.node, bound.slots)
     left = (began["cpu_milli_left"], began["memory_mib_left"], began["gpu_milli_left"].ravel())
     return there - np.minimum(np.concatenate(left).astype(np.int64), 0)
+
+
+def _is_shared(cluster: Cluster) -> Flags:
+    """Tells of which nodes a GPU may be several devices."""
+    kinds = [kind.is_shared for kind in cluster.gpu_kinds]
+    found: Flags = np.array([*kinds, False], bool)[cluster.nodes["gpu_model"]]
+    return found
+
+
+def _together(milli: Whole, is_shared: Flags, slots: int) -> Whole:
+    """Adds up what shared GPUs of a node have, in the place of the first."""
+    by_node = milli.reshape(-1, slots).copy()
+    total = by_node.sum(axis=1)
+    by_node[is_shared] = 0
+    by_node[is_shared, 0] = total[is_shared]
+    return by_node.ravel()
 
 
 def _outcomes(ledger: _Ledger) -> Found:
@@ -435,6 +454,7 @@ def _taken(ledger: _Ledger, stints: Whole, signs: Whole) -> tuple[Whole, Whole, 
     history, count, slots = ledger.history, len(ledger.nodes), ledger.slots
     where = history.node[stints].astype(np.int64)
     row, slot = np.nonzero(history.slots[stints][:, np.newaxis] >> np.arange(slots) & 1)
+    slot = np.where(ledger.is_shared[where[row]], 0, slot)
     cells = (where, where + count, where[row] * slots + (slot + 2 * count))
     cpu, memory, gpu = (signs * history.records[field][stints] for field in _ASKED)
     rows = np.arange(len(stints))

@@ -36,7 +36,7 @@ from podium.model.disruption import DisruptionBudget, is_amount
 from podium.model.records import GPU_MILLI, MAX_MODELS
 from podium.sim.gangs import LEVELS
 
-CLUSTER_KEYS = "gpu_memory_mib gpu_replicas taints extended blocks zones"
+CLUSTER_KEYS = "gpu_memory_mib gpu_replicas has_partitions taints extended blocks zones"
 WORKLOAD_KEYS = "gang_rules namespaces labels constraints bound_to bound_slots is_terminating"
 PREEMPTION_KEYS = "age_s never_preempts budgets is_unready"
 
@@ -58,6 +58,7 @@ def cluster_extras(cluster: Cluster) -> dict[str, Any]:
     found = {
         "gpu_memory_mib": list(cluster.gpu_memory_mib),
         "gpu_replicas": list(cluster.gpu_replicas),
+        "has_partitions": list(cluster.has_partitions),
         "taints": _indexed(cluster.taints, lambda taints: [astuple(each) for each in taints]),
         "extended": _indexed(cluster.extended, dict),
         "blocks": _indexed(cluster.blocks),
@@ -71,12 +72,14 @@ def read_cluster_extras(given: Mapping[str, Any]) -> dict[str, Any]:
     models = len(given["gpu_models"])
     memory = tuple(_whole(each, 0, LIMIT) for each in given.get("gpu_memory_mib", []))
     replicas = tuple(_whole(each, 1, GPU_MILLI) for each in given.get("gpu_replicas", []))
-    if models > MAX_MODELS or not {len(memory), len(replicas)} <= {0, models}:
+    partitions = tuple(_flag(each) for each in given.get("has_partitions", []))
+    if models > MAX_MODELS or not {len(memory), len(replicas), len(partitions)} <= {0, models}:
         raise ValueError
     nodes = len(given["names"])
     return {
         "gpu_memory_mib": memory,
         "gpu_replicas": replicas,
+        "has_partitions": partitions,
         "taints": _read(given.get("taints"), _taints, nodes),
         "extended": _read(given.get("extended"), _amounts, nodes),
         "blocks": _read(given.get("blocks"), _text, nodes),

@@ -11,6 +11,9 @@ import numpy.typing as npt
 from podium.model import Workload
 from podium.model.shares import IMPOSSIBLE
 
+NO_WAY, END = -1, -2
+"""What follows a share: nothing, as it is the only way, or nothing more."""
+
 Records = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
 
@@ -29,7 +32,7 @@ class CoreShapes:
     num_shapes: int
     line_shape: Numbers  # (num_lines,)
     shares: npt.NDArray[np.int32]  # (num_shapes, num_kinds) indices into records, -1 = impossible
-    spreads: npt.NDArray[np.int32]  # (num_shapes + variants,) the same over more GPUs, -1 = none
+    spreads: npt.NDArray[np.int32]  # (num_shapes + variants,) the same over others, or END, NO_WAY
 
 
 def core_shapes(workload: Workload) -> CoreShapes:
@@ -103,4 +106,7 @@ def _variants(
     numbers = np.where(ways[..., 0] == IMPOSSIBLE, -1, numbers).astype(np.int32)
     following = np.full(len(records) + len(variants), -1, np.int32)
     following[len(records) :].reshape(numbers.shape)[:, :, :-1] = numbers[:, :, 1:]
+    has_ways = np.zeros(len(following), bool)
+    has_ways[len(records) :] = np.repeat((numbers[:, :, 1:] >= 0).any(axis=2).ravel(), num_ways)
+    following[has_ways & (following < 0)] = END
     return variants, np.ascontiguousarray(numbers[:, :, 0]), following

@@ -43,7 +43,8 @@ def describe(trace: Trace) -> dict[str, Any]:
 
 def _on_cards(workload: Workload, cluster: Cluster | None) -> Workload:
     """Reads requests as parts of cards where they are in MiB, or cards are several devices."""
-    if cluster is None or (workload.gpu_memory_mib is None and not cluster.gpu_replicas):
+    is_plain = cluster is None or not any(kind.is_shared for kind in cluster.gpu_kinds)
+    if cluster is None or (workload.gpu_memory_mib is None and is_plain):
         return workload
     return workload.on(cluster)
 

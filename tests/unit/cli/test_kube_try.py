@@ -1,6 +1,7 @@
 """What `podium kube try` says, without the programs that it runs."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,8 @@ def plan_of(*pods):
 
 
 PLAN = plan_of(*PODS)
-SPREAD = PLAN.count([True, True, True, False])
-PACKED = PLAN.count([True, True, True, True])
+SPREAD = PLAN.count(["a", "a", "b", ""])
+PACKED = PLAN.count(["a", "a", "b", "b"])
 
 
 def outcome(stock, policy, packing=None):
@@ -53,6 +54,13 @@ def test_pods_are_counted_by_what_they_ask_for():
     assert SPREAD.by_class == {
         "1 GPU": (1, 1), "part of a GPU": (1, 1), "no GPU": (1, 1), "2 GPUs": (1, 0),
     }  # fmt: skip
+
+
+def test_devices_are_counted_as_the_cards_that_they_are():
+    shared = [NodeSpec("a", 8000, 8192, 2, "T4", gpu_replicas=4), NODES[1]]
+    plan = replace(plan_of(PODS[0], PODS[0]), cluster=Cluster.of(shared), usual_gpus=(0.25, 0.25))
+    assert plan.count(["a", "b"]).gpus_allocated == 1.25
+    assert plan.asked.gpus_allocated == 0.5
 
 
 def test_a_table_has_a_row_for_each_class_the_smallest_first():
@@ -108,7 +116,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(caps
     lines.status("starting kube-scheduler")
     tally = Tally()
     for pod in PODS:
-        tally = tally.plus(pod, is_bound=True)
+        tally = tally.plus(pod, pod.gpu_count * pod.gpu_milli / 1000, is_bound=True)
         lines.decided("stock", tally)
         now_s += 0.9
     assert capsys.readouterr().err.splitlines() == [
@@ -116,7 +124,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(caps
         "kube-scheduler: 4 of 4 pods bound, 3.5 of 4 GPUs allocated, 0 found no room",
     ]
     now_s = 10.0
-    lines.decided("podium", Tally().plus(PODS[1], is_bound=False))
+    lines.decided("podium", Tally().plus(PODS[1], 0.5, is_bound=False))
     assert capsys.readouterr().err.startswith("with Podium: 0 of 4 pods bound, 0.0 of 4 GPUs")
 
 

@@ -7,6 +7,7 @@ from podium.model.cluster import GpuKind
 from podium.model.shares import IMPOSSIBLE, share_on, spreads_on
 
 T4, SLICED, UNKNOWN = GpuKind("T4", 16384), GpuKind("T4", 16384, 4), GpuKind("T4")
+SLICED_UNEVENLY = GpuKind("A100", has_partitions=True)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,8 @@ T4, SLICED, UNKNOWN = GpuKind("T4", 16384), GpuKind("T4", 16384, 4), GpuKind("T4
         ((1, 1000, 0), SLICED, (1, 250)),
         ((3, 1000, 0), SLICED, (1, 750)),
         ((4, 1000, 0), SLICED, (1, 1000)),
-        ((5, 1000, 0), SLICED, (2, 750)),
+        ((5, 1000, 0), SLICED, (2, 625)),
+        ((1, 428, 0), SLICED_UNEVENLY, (1, 428)),
         ((3, 1000, 0), GpuKind("A", 0, 3), (1, 1000)),
     ],
 )
@@ -35,18 +37,18 @@ def test_a_request_is_a_share_of_each_kind(asked, kind, share):
     ("asked", "kind", "spreads"),
     [
         ((2, 1000, 0), T4, []),
-        ((1, 1000, 0), SLICED, []),
         ((2, 400, 0), SLICED, []),  # a part of a card is a part, however it is advertised
         ((2, 1, 8192), SLICED, []),
-        ((2, 1000, 0), SLICED, [(2, 250)]),
-        ((3, 1000, 0), SLICED, [(3, 250), (2, 500)]),  # two each are one too many
-        ((4, 1000, 0), SLICED, [(2, 500), (4, 250)]),
-        ((5, 1000, 0), SLICED, [(5, 250), (3, 500)]),
-        ((6, 1000, 0), GpuKind("A", 0, 2), [(6, 500)]),
+        ((1, 1000, 0), SLICED, [(2, 125), (3, 83), (4, 62)]),
+        ((2, 1000, 0), SLICED, [(2, 250), (3, 166), (4, 125)]),
+        ((3, 1000, 0), SLICED, [(3, 250), (2, 375), (4, 187)]),  # whole devices come first
+        ((8, 1000, 0), GpuKind("A", 0, 2), [(4, 1000)]),
+        ((1, 428, 0), SLICED_UNEVENLY, [(2, 214), (3, 142), (4, 107)]),
+        ((2, 571, 0), SLICED_UNEVENLY, [(3, 380), (4, 285)]),
     ],
 )
 def test_devices_of_shared_cards_may_lie_on_more_of_them(asked, kind, spreads):
-    assert spreads_on(*asked, kind) == spreads
+    assert spreads_on(*asked, kind, 4) == spreads
 
 
 def test_demand_is_measured_on_the_kind_that_most_gpus_are_of():

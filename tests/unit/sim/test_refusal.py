@@ -239,13 +239,12 @@ def test_devices_of_shared_gpus_are_counted_as_they_were_asked_for():
     assert "1 Insufficient nvidia.com/gpu (2 free GPUs at most, 3 asked)" in found.message
 
 
-def test_devices_that_do_not_lie_evenly_on_shared_gpus_are_told():
+def test_devices_that_lie_unevenly_on_shared_gpus_are_too_few_when_they_are_too_few():
     shared = node("a", gpu_count=2, gpu_replicas=4)
     running = asking(name="q", gpu_count=3, gpu_milli=1000)
-    devices = asking(gpu_count=5, gpu_milli=1000)
-    found = refusal([shared], running, devices)
+    found = refusal([shared], running, asking(gpu_count=6, gpu_milli=1000))
     assert found.reason == "gpu"
-    assert "1 node(s) had the devices, but not evenly on shared GPUs" in found.message
+    assert "1 Insufficient nvidia.com/gpu (5 free GPUs at most, 6 asked)" in found.message
     assert found.would_fit_empty
 
 

@@ -43,8 +43,8 @@ CLUSTER = Cluster.of(
     [
         NodeSpec(
             f"n{i}", 4000, 1000, 2, "A", rack="r", labels={"zone": "a", "host": f"n{i}"},
-            gpu_memory_mib=16384, gpu_replicas=1 + i, taints=(Taint("gpu", "yes"),),
-            extended={"pods": 5, "rdma/hca": 2}, block="b", zone="z",
+            gpu_memory_mib=16384, gpu_replicas=1 + i, has_partitions=not i,
+            taints=(Taint("gpu", "yes"),), extended={"pods": 5, "rdma/hca": 2}, block="b", zone="z",
         )
         for i in range(2)
     ]

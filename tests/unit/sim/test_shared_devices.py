@@ -3,7 +3,9 @@
 import pytest
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
-from podium.sim import Replay, Setup
+from podium.model.constraints import Constraints
+from podium.sim import Replay, Rounds, Setup
+from podium.sim.audit import audit
 from podium.sim.feasible import feasible_nodes
 from podium.sim.result import slots_of
 from support.runs import run
@@ -36,7 +38,10 @@ def held(*counts):
         ((1, 4, 4), 3, True),
         ((2, 2), 3, True),
         ((4, 4, 3), 2, False),
-        ((0, 3), 5, False),  # four and one are not the same of each card
+        ((0, 3), 5, True),
+        ((1, 3), 4, True),  # as three and one
+        ((3, 1, 4, 4), 4, True),
+        ((1, 3), 5, False),
     ],
 )
 def test_a_pod_gets_devices_of_any_cards_that_have_them(taken, asked, fits):
@@ -59,6 +64,33 @@ def test_devices_go_back_to_the_cards_that_they_came_from(tier):
     ]  # fmt: skip
     assert result.start_s.tolist() == [0, 0, 1, 7, 20]
     assert result.pods["gpu_milli"].tolist() == [750, 750, 250, 250, 1000]
+
+
+@pytest.mark.parametrize("tier", ["python", "cached", "scan"])
+@pytest.mark.parametrize(
+    ("count", "replicas", "asked"),
+    [(2, 4, (5, 3)), (2, 4, (7, 1)), (8, 2, (3, 3, 3, 3, 3, 1)), (4, 10, (9, 13, 7, 11))],
+)
+def test_all_devices_of_a_node_are_given_out(count, replicas, asked, tier):
+    pods = [devices(f"p{i}", each) for i, each in enumerate(asked)]
+    result = run(cards(count, replicas), pods, Rounds(), setup=Setup(tier=tier, ranks="listed"))
+    assert result.is_placed.all()
+    assert result.metrics.gpu_allocation == pytest.approx(1, abs=0.01)
+    assert audit(result, result.metrics).problems == ()
+
+
+def test_parts_of_cards_are_bounded_by_their_number_alone():
+    """Two of each size fill two cards, in whatever order they come."""
+    listed = {"mig-3g": 2, "mig-4g": 2}
+    card = NodeSpec("a", 64000, 64000, 2, "A100", extended=listed, has_partitions=True)
+    sizes = (("mig-3g", 428), ("mig-3g", 428), ("mig-4g", 571), ("mig-4g", 571), ("mig-3g", 428))
+    pods = [
+        PodSpec(f"p{i}", 10, 10, 1, milli, constraints=Constraints(extended=((name, 1),)))
+        for i, (name, milli) in enumerate(sizes)
+    ]
+    result = run([card], pods, Rounds())
+    assert result.is_placed.tolist() == [True, True, True, True, False]
+    assert "1 Insufficient mig-3g (0 free at most, 1 asked)" in result.refusal(4).message
 
 
 def test_a_running_pod_may_hold_devices_of_several_cards():

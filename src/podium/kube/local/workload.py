@@ -11,6 +11,8 @@ from podium.model.cluster import Cluster, NodeSpec
 from podium.model.records import GPU_MILLI as WHOLE_GPU
 from podium.model.workload import PodSpec
 from podium.traces.kubernetes import keys
+from podium.traces.kubernetes.devices.partitions import partition_share
+from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.writer import node_object, pod_object
 
 NAMESPACE = "default"
@@ -19,10 +21,15 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def node_objects(cluster: Cluster) -> list[dict[str, Any]]:
     """Writes all nodes; those whose names Kubernetes would refuse are numbered."""
-    specs = cluster.specs()
-    if not all(_NAME.fullmatch(spec.name) for spec in specs):
-        specs = [replace(spec, name=f"node-{i:04}") for i, spec in enumerate(specs)]
-    return [_node(spec) for spec in specs]
+    named = zip(cluster.specs(), node_names(cluster), strict=True)
+    return [_node(replace(spec, name=name)) for spec, name in named]
+
+
+def node_names(cluster: Cluster) -> list[str]:
+    """Names all nodes as Kubernetes takes them."""
+    names = list(cluster.names)
+    is_valid = all(_NAME.fullmatch(name) for name in names)
+    return names if is_valid else [f"node-{i:04}" for i in range(len(names))]
 
 
 def pod_objects(pods: Iterable[PodSpec]) -> list[dict[str, Any]]:
@@ -30,21 +37,29 @@ def pod_objects(pods: Iterable[PodSpec]) -> list[dict[str, Any]]:
     return [_pod(spec, f"pod-{number:04}") for number, spec in enumerate(pods)]
 
 
-def first_pods(pods: Iterable[PodSpec], cluster: Cluster, most: int | None) -> list[PodSpec]:
+def first_pods(
+    pods: Iterable[PodSpec], gpus: Iterable[float], cluster: Cluster, most: int | None
+) -> list[PodSpec]:
     """Takes so many pods, or else as many as ask for the GPUs of the cluster together."""
     taken: list[PodSpec] = []
-    asked = 0
-    for pod in pods:
-        if len(taken) == most or (most is None and asked >= cluster.gpu_milli_total):
+    asked = 0.0
+    for pod, own in zip(pods, gpus, strict=True):
+        if len(taken) == most or (most is None and asked >= cluster.gpu_total):
             break
         taken.append(pod)
-        asked += pod.gpu_count * pod.gpu_milli
+        asked += own
     return taken
 
 
 def is_part(spec: PodSpec) -> bool:
-    """Tells whether a pod asks for less than whole GPUs."""
-    return spec.gpu_count > 0 and spec.gpu_milli < WHOLE_GPU
+    """Tells whether a pod asks for less than whole GPUs, and not for devices that are less."""
+    is_device = any(partition_share(name) for name, _ in spec.constraints.extended)
+    return spec.gpu_count > 0 and spec.gpu_milli < WHOLE_GPU and not is_device
+
+
+def _counts_devices(resources: Iterable[str]) -> bool:
+    """Tells whether resources say already which devices there are, or are asked for."""
+    return any(is_counted(name, {}) or partition_share(name) for name in resources)
 
 
 def _node(spec: NodeSpec) -> dict[str, Any]:
@@ -53,11 +68,16 @@ def _node(spec: NodeSpec) -> dict[str, Any]:
     labels["kubernetes.io/hostname"] = spec.name
     if spec.gpu_count:
         labels[keys.NVIDIA_PRODUCT] = labels.pop(keys.GPU_CARD_MODEL)
+        if spec.gpu_replicas > 1 and not _counts_devices(spec.extended):
+            labels[keys.NVIDIA_REPLICAS] = str(spec.gpu_replicas)
     for resources in node["status"].values():
         for name in keys.OPEN_GPU_SHARE:
             resources.pop(name, None)
-        if spec.gpu_count:
-            resources[keys.NVIDIA_GPU] = str(spec.gpu_count)
+        devices = spec.gpu_count * spec.gpu_replicas
+        # HAMi lists a card many times over; parts of it are counted by Podium.
+        is_more = spec.extended.get(keys.NVIDIA_GPU, 0) > devices
+        if spec.gpu_count and (is_more or not _counts_devices(spec.extended)):
+            resources[keys.NVIDIA_GPU] = str(devices)
     return node
 
 
@@ -77,8 +97,10 @@ def _pod(spec: PodSpec, name: str) -> dict[str, Any]:
     if spec.gpu_count and not is_part(spec):
         for key in keys.OPEN_GPU_SHARE:
             del pod["metadata"]["annotations"][key]
+        is_told = _counts_devices(name for name, _ in spec.constraints.extended)
         for resources in pod["spec"]["containers"][0]["resources"].values():
-            resources[keys.NVIDIA_GPU] = str(spec.gpu_count)
+            if not is_told:
+                resources[keys.NVIDIA_GPU] = str(spec.gpu_count)
     if spec.gpu_spec:
         pod["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", _models(spec.gpu_spec))
     return pod

@@ -117,7 +117,7 @@ _ARRAYS = {
 _OPTIONAL_ARRAYS = {
     # one request on several kinds of GPU
     "shares": "int32 (num_shapes, num_kinds): which record of shapes stands for it, -1 = none",
-    "spreads": "int32 (num_records): which record is the same over more GPUs, -1 = none",
+    "spreads": "int32 (num_records): which is the same over other GPUs, -1 = no way, -2 = no more",
     # constraints
     "class_of": "int32 (num_pods): constraint class",
     "filter_of": "int32 (num_classes): row of admits",

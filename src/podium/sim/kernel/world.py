@@ -7,6 +7,7 @@ import numpy as np
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_8, POD
 from podium.policies.abi import node_at, pod_at
 from podium.sim.kernel.layout import hot, i4, inner, u8
+from podium.sim.shapes import NO_WAY
 
 BEST, WORST, RANDOM = 0, 1, 2
 CLASSES = 17
@@ -40,7 +41,7 @@ def _shared(run, shape, node):
     record = first
     while record >= 0:
         pod = pod_of(run, record)
-        if _fitting(run, node, pod.gpu_milli) >= pod.gpu_count:
+        if _has_gpus(run, record, node, pod):
             return record
         record = np.int64(i4(run.spreads)[record])
     return first
@@ -116,7 +117,23 @@ def has_room(run, shape, node):
         record.gpu_model < 0 or (pod.gpu_models >> record.gpu_model) & 1 == 0
     ):
         return False
-    return _fitting(run, node, pod.gpu_milli) >= pod.gpu_count
+    return _has_gpus(run, shape, node, pod)
+
+
+@hot
+def _has_gpus(run, record, node, pod):
+    """Tells whether GPUs have room; devices may lie anyhow over all shared GPUs of a node."""
+    if _fitting(run, node, pod.gpu_milli) >= pod.gpu_count:
+        return True
+    if not run.has_spreads or pod.gpu_count != node_of(run, node).gpu_count:
+        return False
+    if i4(run.spreads)[record] == NO_WAY:
+        return False
+    free = slots_of(run, node)
+    left = np.int64(0)
+    for slot in range(run.gpu_slots):
+        left += free[slot]
+    return left >= np.int64(pod.gpu_count) * pod.gpu_milli
 
 
 @hot
@@ -179,6 +196,8 @@ def _move(run, pod, node, slots, sign):
 def whole_slots(run, shape, node):
     """Picks the lowest free slots for a pod of whole GPUs, as a bit mask."""
     wanted = pod_on(run, shape, node).gpu_count
+    if run.has_spreads and wanted == node_of(run, node).gpu_count:
+        return (np.int64(1) << wanted) - 1
     free = slots_of(run, node)
     mask = 0
     slot = 0
@@ -203,6 +222,8 @@ def share_slot(run, shape, node):
 def share_slots(run, shape, node):
     """Picks the slots for a pod with a share of several GPUs, as a bit mask."""
     pod = pod_on(run, shape, node)
+    if pod.gpu_count == node_of(run, node).gpu_count:
+        return (np.int64(1) << pod.gpu_count) - 1
     mask = np.int64(0)
     for _ in range(pod.gpu_count):
         slot = _chosen_slot(run, node, pod.gpu_milli, mask)

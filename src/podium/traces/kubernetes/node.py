@@ -21,6 +21,7 @@ from podium.traces.fields import (
 )
 from podium.traces.kubernetes.constraints import read_taints
 from podium.traces.kubernetes.devices import DeviceError, NodeDevices, require_whole
+from podium.traces.kubernetes.devices.partitions import partition_share
 from podium.traces.kubernetes.domains import KNOWN, Domains
 
 _NOT_READY = "node.kubernetes.io/not-ready"
@@ -74,6 +75,7 @@ def node_with_devices(spec: NodeSpec, devices: NodeDevices) -> NodeSpec:
         gpu_memory_mib=devices.memory_mib,
         gpu_replicas=devices.replicas,
         extended=devices.extended,
+        has_partitions=any(map(partition_share, devices.extended)),
     )
     problem = node_problem(described)
     if problem and node_problem(replace(spec, gpu_count=devices.count, gpu_model=devices.model)):

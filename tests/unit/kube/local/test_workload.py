@@ -6,6 +6,7 @@ from podium.kube.local.workload import first_pods, is_part, node_objects, pod_ob
 from podium.model import Cluster, NodeSpec, PodSpec
 from podium.traces import load_trace
 from support.kubelike import write_dump
+from support.manifests import node, pod
 
 NODES = [NodeSpec("big", 96000, 393216, 8, "A100"), NodeSpec("cpu", 8000, 8192)]
 PODS = [
@@ -44,20 +45,52 @@ def test_kube_scheduler_counts_whole_gpus_and_podium_parts():
 
 def test_an_api_server_would_take_them():
     """It takes priorities only from classes, and what is bound is not scheduled."""
-    for pod in pod_objects(PODS):
-        assert not {"priority", "nodeName", "schedulingGroup"} & pod["spec"].keys()
-        assert pod["metadata"]["namespace"] == "default"
+    for made in pod_objects(PODS):
+        assert not {"priority", "nodeName", "schedulingGroup"} & made["spec"].keys()
+        assert made["metadata"]["namespace"] == "default"
 
 
 def test_nodes_with_names_that_kubernetes_refuses_are_numbered():
     named = node_objects(Cluster.of([NodeSpec("Node_1", 8000, 8192), NodeSpec("b", 8000, 8192)]))
-    assert [node["metadata"]["name"] for node in named] == ["node-0000", "node-0001"]
+    assert [each["metadata"]["name"] for each in named] == ["node-0000", "node-0001"]
     kept = node_objects(Cluster.of(NODES))
-    assert [node["metadata"]["name"] for node in kept] == ["big", "cpu"]
+    assert [each["metadata"]["name"] for each in kept] == ["big", "cpu"]
 
 
 @pytest.mark.parametrize(("most", "count"), [(None, 9), (4, 4), (100, 20)])
 def test_pods_come_until_they_ask_for_all_gpus(most, count):
     """Eight GPUs are asked for by the ninth pod: one of them asks for nothing."""
     pods = [PodSpec(f"p{i}", 1, 1, int(i != 3), 1000) for i in range(20)]
-    assert len(first_pods(pods, Cluster.of(NODES), most)) == count
+    gpus = [float(pod.gpu_count) for pod in pods]
+    assert len(first_pods(pods, gpus, Cluster.of(NODES), most)) == count
+
+
+def test_devices_of_a_dump_are_written_as_they_are_listed(tmp_path):
+    labels = {"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4"}
+    listed = {"t4": ({"nvidia.com/gpu": "16"}, labels),
+              "mig": ({"nvidia.com/mig-1g.5gb": "7", "nvidia.com/mig-3g.20gb": "2"}, {}),
+              "amd": ({"amd.com/gpu": "8"}, {}),
+              "whole": ({"nvidia.com/gpu": "8"}, {})}  # fmt: skip
+    nodes = [with_devices(node(name, own), amounts) for name, (amounts, own) in listed.items()]
+    asked = [{"nvidia.com/gpu": "3"}, {"nvidia.com/mig-3g.20gb": "1"}, {"amd.com/gpu": "2"}]
+    pods = [pod(f"p{i}", requests=amounts) for i, amounts in enumerate(asked)]
+    first = load_trace(str(write_dump(tmp_path, [*nodes, *pods])))
+    written = [*node_objects(first.cluster), *pod_objects(first.workload.specs())]
+    gpus = [device_amounts(each) for each in written]
+    assert gpus == [*(amounts for amounts, _ in listed.values()), *asked]
+    again = load_trace(str(write_dump(tmp_path, written)))
+    assert again.cluster.nodes["gpu_count"].tolist() == first.cluster.nodes["gpu_count"].tolist()
+    assert again.cluster.gpu_kinds == first.cluster.gpu_kinds
+
+
+def with_devices(made, amounts):
+    resources = {"cpu": "8", "memory": "8Gi", **amounts}
+    return {**made, "status": {"capacity": resources, "allocatable": resources}}
+
+
+def device_amounts(manifest):
+    if manifest["kind"] == "Node":
+        amounts = manifest["status"]["allocatable"]
+    else:
+        amounts = manifest["spec"]["containers"][0]["resources"]["limits"]
+    return {name: amount for name, amount in amounts.items() if "nvidia" in name or "amd" in name}
