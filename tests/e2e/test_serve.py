@@ -126,8 +126,8 @@ def test_what_is_no_request_is_refused_in_the_one_shape(standing, said):
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory):
-    """Is a service that waits for half a second."""
-    with served(tmp_path_factory.mktemp("hasty"), PODIUM_SERVE_READ_LIMIT_S="0.5") as process:
+    """Is a service that waits for two seconds."""
+    with served(tmp_path_factory.mktemp("hasty"), PODIUM_SERVE_READ_LIMIT_S="2") as process:
         yield process
 
 
@@ -142,7 +142,7 @@ def test_the_time_to_wait_begins_anew_with_every_request_of_a_connection(hasty):
     whole = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n\r\n"
     with contextlib.closing(hasty.connect()) as connection:
         for _ in range(2):
-            time.sleep(0.3)
+            time.sleep(1.1)
             assert hasty.get("/healthz", connection=connection).status == 200
         connection.sock.sendall(whole[:20])
         answer = http.client.HTTPResponse(connection.sock)

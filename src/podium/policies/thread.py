@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -61,6 +63,15 @@ class PolicyThread:
         if self._is_waited_for and self._ended.acquire(timeout=limit_s):
             self._is_waited_for = False
         return not self._is_waited_for
+
+    def worked_s(self) -> float:
+        """Returns for how long the thread has worked, by a clock that differences are taken of.
+
+        A busy machine does not move it on; where threads have no such clock, time does.
+        """
+        if sys.platform != "linux":
+            return time.monotonic()
+        return time.clock_gettime(time.pthread_getcpuclockid(self._thread.ident or 0))
 
     @property
     def is_busy(self) -> bool:
