@@ -58,6 +58,8 @@ BODIES = {
     "    n += i\nreturn n",
     "two additions": "n = 0.1\nfor i in range(node.gpu_count):\n"
     "    n += node.gpu_milli_left[i] / 7\n    n += pod.cpu_milli / 3\nreturn n",
+    "whole additions to a fraction": "n = 0.1\nfor i in range(node.gpu_count):\n"
+    "    n += node.gpu_milli_left[i]\n    n -= pod.cpu_milli\nreturn n * 1000",
     "additions of two arms": "n = 0.1\nfor i in range(node.gpu_count):\n"
     "    if node.gpu_milli_left[i] > 500:\n        n += node.gpu_milli_left[i] / 7\n"
     "    else:\n        n -= pod.cpu_milli / 3\nreturn n",

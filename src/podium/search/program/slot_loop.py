@@ -175,7 +175,9 @@ def _joined(updates: list[Update], node: ast.For, environment: Environment) -> U
     if any(each.head != "sum" for each in updates):
         raise refuse(node, f'a loop that changes "{title}" in two ways')
     pairs = itertools.combinations([each.condition for each in updates], 2)
-    are_whole = all(environment.is_whole(each.value) for each in updates)
+    start = environment.names.get(title)
+    values = [each.value for each in updates]
+    are_whole = start is not None and all(map(environment.is_whole, [start, *values]))
     if not are_whole and not all(_exclude(*each) for each in pairs):
         raise refuse(node, f'a loop that adds to "{title}" twice')
     value = _conditional(updates[0])
