@@ -215,7 +215,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
 
-    traces = load_traces(settings, inputs)
+    traces = load_traces(settings, inputs, listener=listener)
     if all(trace.workload is None for trace in traces):
         return _nothing_pending(traces, policy, listener)
     case = case_of(settings, inputs, traces)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from podium.errors import InputError, UsageError
 from podium.files.text_file import format_suffix
@@ -29,7 +30,7 @@ from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, MISSING_CLAIMS,
 from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
 from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.disruption import read_budget
-from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
+from podium.traces.kubernetes.documents import SUFFIXES, Document, Follow, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
     Gangs,
@@ -82,6 +83,7 @@ class Reading:
     duration: str | None = None  # None: as pods say, else as finished ones ran
     topology: tuple[str, ...] = ()  # a preset or label keys of rack, block and zone
     seed: int = 0  # draws run times
+    follow: Follow | None = field(default=None, compare=False)  # is told how far the reading is
 
 
 AS_IT_IS = Reading()
@@ -103,17 +105,47 @@ def read_manifests(
         raise UsageError(f'"{reading.state}" is not a state', where="state", hint=hint)
     if reading.seed < 0:
         raise UsageError(f"the seed {reading.seed} cannot be used", hint="give 0 or more")
-    pile = _Pile(rejects, reading)
-    if on is not None:
-        pile.stand_on(on)
-    if path.is_dir():
-        for file in _files(path, pile):
-            pile.read(file)
+    key = _key([path, *wanted], rejects, reading)
+    nodes = None if on is None else on.of_nodes or on.cluster
+    kept = _KEPT.get(key) if key else None
+    if kept is None or kept[1] is not nodes:
+        pile = _Pile(rejects, reading)
+        pile.take_all(path, wanted, begun, on)
+        _keep(key, pile, nodes)
     else:
-        pile.read(path, begun)
-    for file in wanted:
-        pile.read_wanted(file)
-    return replace(pile.trace(path), on=on)
+        pile = kept[0]
+    return replace(pile.trace(path, reading.seed), on=on)
+
+
+_Key = tuple[Any, ...]
+_KEPT: dict[_Key, tuple[_Pile, object]] = {}
+"""What was read last, and on which nodes: each seed of a comparison only draws run times anew."""
+
+_MOST_KEPT = 2  # a dump, and other nodes
+_LEAST_KEPT_BYTES = 1 << 16
+"""Smaller files are read again: they may change faster than the clock of the file system ticks."""
+
+
+def _key(paths: Sequence[Path], rejects: Rejects, reading: Reading) -> _Key | None:
+    """Tells files that did not change since they were read, and were meant alike."""
+    files = [file for path in paths for file in (path, *(path.rglob("*") if path.is_dir() else ()))]
+    try:
+        stats = [(file, file.stat()) for file in files]
+    except OSError:
+        return None
+    if sum(stat.st_size for _, stat in stats) < _LEAST_KEPT_BYTES:
+        return None
+    known = tuple((file, stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in stats)
+    return (len(paths), known, rejects.is_skipping, replace(reading, seed=0))
+
+
+def _keep(key: _Key | None, pile: _Pile, nodes: object) -> None:
+    if key is None:
+        return
+    _KEPT.pop(key, None)
+    while len(_KEPT) >= _MOST_KEPT:
+        del _KEPT[next(iter(_KEPT))]
+    _KEPT[key] = (pile, nodes)
 
 
 @dataclass(slots=True)
@@ -139,11 +171,29 @@ class _Pile:
     file_notes: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     of_nodes: list[tuple[Path, Document]] = field(default_factory=list)  # what describes nodes
+    described_nodes: tuple[tuple[Path, Document], ...] = ()  # the same once all is read
     lost: list[NodeSpec] = field(default_factory=list)  # that cannot be modelled
     replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
     given: Cluster | None = None  # nodes that come from elsewhere, ready made
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
+
+    def take_all(
+        self, path: Path, wanted: Sequence[Path], begun: Iterable[Document] | None,
+        on: Trace | None,
+    ) -> None:  # fmt: skip
+        """Reads everything, and settles what objects have to say of each other."""
+        if on is not None:
+            self.stand_on(on)
+        if path.is_dir():
+            for file in _files(path, self):
+                self.read(file)
+        else:
+            self.read(path, begun)
+        for file in wanted:
+            self.read_wanted(file)
+        self.described_nodes = tuple(self.of_nodes)
+        self._settle()
 
     def stand_on(self, nodes: Trace) -> None:
         """Takes the nodes of another trace, in place of those that are still to be read."""
@@ -157,7 +207,7 @@ class _Pile:
 
     def read(self, path: Path, begun: Iterable[Document] | None = None) -> None:
         """Adds the objects of a file."""
-        for document in read_documents(path) if begun is None else begun:
+        for document in read_documents(path, self.reading.follow) if begun is None else begun:
             self.file_notes += document.notes
             if document.kind not in self.replaced:
                 self._read_object(document, path)
@@ -225,9 +275,8 @@ class _Pile:
             return self._take_devices
         return self._take_group if self.groups.takes(document.value) else None
 
-    def trace(self, path: Path) -> Trace:
-        """Builds the trace once everything is read."""
-        self._settle()
+    def trace(self, path: Path, seed: int) -> Trace:
+        """Builds the trace of what was read; the seed draws run times."""
         found = present(self.pods, self.nodes, self.reading.state)
         # Pods that all wait for their gates are an answer, if none could not be read.
         is_waiting = bool(found.remarks[GATED]) and not self.rejects.count
@@ -239,7 +288,7 @@ class _Pile:
             history.add(draft.spec, draft.standing)
         run_times = RunTimes(self.reading.duration, history, self.latest_s)
         names = gangs.names[: len(found.pods)]
-        pods = _named(timed(found, names, run_times, self.reading.seed))
+        pods = _named(timed(found, names, run_times, seed))
         pods = [self._in_domain(pod, gangs) for pod in pods]
         notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
         return Trace(
@@ -250,7 +299,7 @@ class _Pile:
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
             gaps=tuple(self._gaps(found)),
             lost=tuple(self.lost),
-            of_nodes=tuple(self.of_nodes),
+            of_nodes=self.described_nodes,
         )
 
     def _cluster(self, name: str) -> Cluster | None:
