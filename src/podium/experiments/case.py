@@ -37,6 +37,7 @@ class Inputs:
     trace: Trace | None = None
     cluster: Trace | None = None
     wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of a dump
+    waiting: tuple[str, ...] = ()  # gated, suspended: work of a dump that is tried though it waits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,10 +110,11 @@ def load_traces(
 
 
 def _options(settings: Settings, inputs: Inputs, seed: int | None) -> LoadOptions:
-    return load_options(
+    options = load_options(
         settings, seed=settings.simulate.seed if seed is None else seed, nodes=inputs.nodes,
         pods=inputs.pods, is_skipping_bad=inputs.is_skipping_bad, wanted=inputs.wanted,
     )  # fmt: skip
+    return replace(options, waiting=inputs.waiting)
 
 
 def case_of(

@@ -63,13 +63,16 @@ class LoadOptions:
     duration: str | None = None  # 2h, exponential:1h; None: as pods say, else as finished ones ran
     topology: tuple[str, ...] = ()  # a preset, or the label keys of rack, block and zone
     wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of the dump
+    waiting: tuple[str, ...] = ()  # gated, suspended: work of a dump that is tried though it waits
     on: Trace | None = None  # whose nodes stand in for those of manifests
     follow: Follow | None = field(default=None, compare=False)  # is told how far the reading is
 
     @property
     def reading(self) -> Reading:
         """Gives what concerns manifests."""
-        return Reading(self.state, self.duration, self.topology, self.seed, self.follow)
+        return Reading(
+            self.state, self.duration, self.topology, self.seed, self.waiting, self.follow
+        )
 
 
 @dataclass(frozen=True, slots=True)

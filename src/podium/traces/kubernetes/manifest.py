@@ -63,12 +63,24 @@ from podium.traces.kubernetes.state import (
     timed,
 )
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
-from podium.traces.notes import counted, some, time_notes
+from podium.traces.kubernetes.waiting import GATED as GATED_WORK
+from podium.traces.kubernetes.waiting import (
+    SUSPENDED,
+    has_pods,
+    ungated,
+    waits,
+    without_children,
+)
+from podium.traces.notes import counted, some, time_notes, told_jobs
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
 _NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them"
-_WANTED_HINT = "give Pod objects, or a Job, JobSet, LeaderWorkerSet, Deployment or StatefulSet"
+_WANTED_HINT = (
+    "give Pod objects, or a Job, JobSet, LeaderWorkerSet, Deployment, StatefulSet, or a job of "
+    "Volcano, Kubeflow or Ray"
+)
+WANTED_NODES = "nodes in a file of wanted pods are left out, --cluster takes others"
 _OF_NODES = frozenset({"Node", "ResourceSlice", "Device", "DeviceClass"})
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
@@ -83,6 +95,7 @@ class Reading:
     duration: str | None = None  # None: as pods say, else as finished ones ran
     topology: tuple[str, ...] = ()  # a preset or label keys of rack, block and zone
     seed: int = 0  # draws run times
+    waiting: tuple[str, ...] = ()  # gated, suspended: work that is tried though it waits
     follow: Follow | None = field(default=None, compare=False)  # is told how far the reading is
 
 
@@ -172,6 +185,10 @@ class _Pile:
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     of_nodes: list[tuple[Path, Document]] = field(default_factory=list)  # what describes nodes
     described_nodes: tuple[tuple[Path, Document], ...] = ()  # the same once all is read
+    suspended: list[tuple[Path, Document]] = field(default_factory=list)  # jobs
+    suspended_jobs: Counter[str] = field(default_factory=Counter)  # that are not tried, by kind
+    suspended_pods: int = 0  # of those
+    wanted_notes: Counter[str] = field(default_factory=Counter)  # on files of wanted pods
     lost: list[NodeSpec] = field(default_factory=list)  # that cannot be modelled
     replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
     given: Cluster | None = None  # nodes that come from elsewhere, ready made
@@ -190,6 +207,7 @@ class _Pile:
                 self.read(file)
         else:
             self.read(path, begun)
+        self._take_suspended()
         for file in wanted:
             self.read_wanted(file)
         self.described_nodes = tuple(self.of_nodes)
@@ -214,6 +232,8 @@ class _Pile:
 
     def _read_object(self, document: Document, path: Path) -> None:
         take = self._taker(document)
+        if waits(document):
+            self.suspended.append((path, document))
         if take is None:
             self._take_other(document, path)
             return
@@ -232,7 +252,8 @@ class _Pile:
         for document in read_documents(path):
             held[document.kind or "object without a kind"] += 1
             try:
-                for each in expanded(document):
+                is_known = self._is_known(document, before)
+                for each in () if is_known else expanded(document):
                     take = self._taker(each)
                     if take is not None:
                         take(each, path)
@@ -242,10 +263,47 @@ class _Pile:
             except FieldError as error:
                 self.unread[_noun(document)] += 1
                 self._reject(error, _object_name(document), f"{path}, line {document.line}")
-        if len(self.pods) == before and not self.rejects.count:
+        # Somebody who names a pod asks about it, whatever it waits for.
+        self.pods[before:] = map(ungated, self.pods[before:])
+        if len(self.pods) == before and not self.rejects.count and not self.wanted_notes:
             kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
             text = f"it holds {kinds}" if kinds else "it is empty"
             raise InputError.at(path, f"no Pod was found: {text}", hint=_WANTED_HINT)
+
+    def _is_known(self, document: Document, before: int) -> bool:
+        """Tells what a file of wanted pods adds nothing by: nodes, jobs whose pods are there."""
+        if document.kind == "Node":
+            self.wanted_notes[WANTED_NODES] += 1
+        elif has_template(document) and has_pods(document, self.pods[:before]):
+            self.wanted_notes[
+                f"its pods are in the dump already, so left out: {document.kind}"
+            ] += 1
+        else:
+            return False
+        return True
+
+    def _take_suspended(self) -> None:
+        """Counts jobs that are suspended, or makes their pods if they are to be tried."""
+        paths = {id(document): path for path, document in self.suspended}
+        for document in without_children(document for _, document in self.suspended):
+            try:
+                self._take_job(document, paths[id(document)])
+            except FieldError as error:
+                place = f"{paths[id(document)]}, line {document.line}"
+                self._reject(error, _object_name(document), place)
+
+    def _take_job(self, job: Document, path: Path) -> None:
+        if has_pods(job, self.pods):
+            return
+        made = [each for each in expanded(job) if not has_template(each)]
+        if SUSPENDED not in self.reading.waiting:
+            self.suspended_jobs[job.kind] += 1
+            self.suspended_pods += sum(each.kind == "Pod" for each in made)
+            return
+        for each in made:
+            take = self._taker(each)
+            if take is not None:
+                take(each, path)
 
     def _reject(self, error: FieldError, name: str, place: str) -> None:
         where = f"{place}, {error.field}" if error.field else place
@@ -279,7 +337,8 @@ class _Pile:
         """Builds the trace of what was read; the seed draws run times."""
         found = present(self.pods, self.nodes, self.reading.state)
         # Pods that all wait for their gates are an answer, if none could not be read.
-        is_waiting = bool(found.remarks[GATED]) and not self.rejects.count
+        waiting = found.remarks[GATED] + self.suspended_pods
+        is_waiting = bool(waiting) and not self.rejects.count
         if not self.nodes and not found.pods and not is_waiting:
             raise self._nothing(path, found)
         gangs = self._gangs(found)
@@ -296,7 +355,9 @@ class _Pile:
             cluster=self.given or self._cluster(path.name),
             workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
-            left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
+            left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()}
+            | ({SUSPENDED: self.suspended_pods} if self.suspended_jobs else {}),
+            suspended=dict(self.suspended_jobs),
             gaps=tuple(self._gaps(found)),
             lost=tuple(self.lost),
             of_nodes=self.described_nodes,
@@ -327,7 +388,7 @@ class _Pile:
         name = ("pod", namespace, draft.spec.name)
         self._register(name, f"another pod of the namespace {namespace}", document, path)
         self.namespaces.seen.add(namespace)
-        self.pods.append(draft)
+        self.pods.append(ungated(draft) if GATED_WORK in self.reading.waiting else draft)
         self._see(draft.standing.latest_s)
 
     def _take_namespace(self, document: Document, path: Path) -> None:
@@ -469,6 +530,10 @@ class _Pile:
         for kind, count in self.others.items():
             what = "honoured" if kind == "ResourceQuota" else "read"
             yield f"{kind} is not {what}: {counted(count, 'object')}"
+        yield from (f"{text} ({count})" for text, count in self.wanted_notes.items())
+        if self.suspended_jobs:
+            jobs = told_jobs(self.suspended_jobs, self.suspended_pods)
+            yield f"suspended, so left out: {jobs}"
         idle = self.inventory.idle_claims()
         if idle:
             yield f"{IDLE_CLAIMS}: {counted(idle, 'claim')}"
