@@ -44,6 +44,13 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    waiting: Annotated[
+        str | None,
+        typer.Option(
+            "--waiting", help="Try work that waits for something else, too: gated,suspended.",
+            show_default=False,
+        ),
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -70,6 +77,7 @@ def fit(
     from podium.experiments.case import Inputs, named_policy
     from podium.experiments.fit import chosen_policy
     from podium.experiments.fit import fit as fit_pods
+    from podium.traces.kubernetes.waiting import parse_waiting
 
     flags = {
         "simulate.trace": dump,
@@ -91,7 +99,10 @@ def fit(
         chosen = named_policy(
             chosen_policy(settings), place, is_ignoring_unknown=is_ignoring_unknown
         )
-        inputs = Inputs(is_skipping_bad=is_skipping_bad, wanted=wanted)
+        inputs = Inputs(
+            is_skipping_bad=is_skipping_bad, wanted=wanted,
+            waiting=parse_waiting(waiting) if waiting else (),
+        )  # fmt: skip
         with _naming_the_argument():
             found = fit_pods(settings, inputs, chosen, listener)
     if is_json:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UsageError
+from podium.experiments.listener import SILENT, Listener
 from podium.experiments.loading import load_options
 from podium.experiments.places import blaming, place_of
 from podium.experiments.protocol import Choice, check_order_of
@@ -36,6 +37,7 @@ class Inputs:
     trace: Trace | None = None
     cluster: Trace | None = None
     wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of a dump
+    waiting: tuple[str, ...] = ()  # gated, suspended: work of a dump that is tried though it waits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,21 +90,31 @@ def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = Fals
         return load(reference, ignore_unknown_plugins=is_ignoring_unknown)
 
 
-def load_case(settings: Settings, inputs: Inputs, seed: int | None = None) -> Case:
+def load_case(
+    settings: Settings, inputs: Inputs, seed: int | None = None, listener: Listener = SILENT
+) -> Case:
     """Loads cluster and workload and chooses protocol and seed; a seed passed here wins."""
-    return case_of(settings, inputs, load_traces(settings, inputs, seed), seed)
+    return case_of(settings, inputs, load_traces(settings, inputs, seed, listener), seed)
 
 
-def load_traces(settings: Settings, inputs: Inputs, seed: int | None = None) -> list[Trace]:
+def load_traces(
+    settings: Settings, inputs: Inputs, seed: int | None = None, listener: Listener = SILENT
+) -> list[Trace]:
     """Loads what the pods come from, and then the nodes where they come from elsewhere."""
-    return _traces(_Sources(settings, inputs), _options(settings, inputs, seed))
+
+    def follow(name: str, done: int, total: int) -> None:
+        listener.progress(f"reading {name}, MiB", done, total)
+
+    options = replace(_options(settings, inputs, seed), follow=follow)
+    return _traces(_Sources(settings, inputs), options)
 
 
 def _options(settings: Settings, inputs: Inputs, seed: int | None) -> LoadOptions:
-    return load_options(
+    options = load_options(
         settings, seed=settings.simulate.seed if seed is None else seed, nodes=inputs.nodes,
         pods=inputs.pods, is_skipping_bad=inputs.is_skipping_bad, wanted=inputs.wanted,
     )  # fmt: skip
+    return replace(options, waiting=inputs.waiting)
 
 
 def case_of(

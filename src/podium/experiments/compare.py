@@ -163,7 +163,7 @@ def _run_all(
     with cancelling(ThreadPoolExecutor(jobs or os.cpu_count() or 1, WORK)) as pool:
         counter.add(0)
         for seed in seeds:
-            case = load_case(settings, inputs, seed)
+            case = load_case(settings, inputs, seed, listener)
             noted.add(case.notes)
             traces.add(case)
             waiting = [pool.submit(_run, case, policy) for policy in policies]

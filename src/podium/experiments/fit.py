@@ -32,6 +32,9 @@ UNKNOWN = "not known"
 """Stands where a reason does for a pod that a node might take of which too little is known."""
 
 _ONE_FITS = "the pending pod fits"
+WAITING = ("gated", "suspended")
+"""Work that waits for something else than a node, and is not tried unless somebody asks for it."""
+
 TITLES = ("pod", "GPUs", "node", "reason")
 
 
@@ -88,7 +91,8 @@ class Fit:
     pods: tuple[PodFit, ...]  # that are pending, in the order in which they are offered
     notes: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each
-    gated: int = 0  # pods that are not asked about: they wait for their gates
+    untried: tuple[str, ...] = ()  # what waits for something else than a node, in words
+    waiting: str = ""  # the kinds of that: gated,suspended
     evicted: tuple[Evicted, ...] | None = None  # with preemption: who has to leave
 
     @property
@@ -104,7 +108,12 @@ class Fit:
     @property
     def summary(self) -> str:
         """Answers in one line."""
-        return "; ".join((self._verdict, *self._price, *self.gaps))
+        return "; ".join((self._verdict, *self._waiting, *self._price, *self.gaps))
+
+    @property
+    def _waiting(self) -> Iterator[str]:
+        if self.untried:
+            yield f"{', '.join(self.untried)}: --waiting {self.waiting}"
 
     @property
     def _price(self) -> Iterator[str]:
@@ -120,8 +129,7 @@ class Fit:
     @property
     def _verdict(self) -> str:
         if not self.pods:
-            verb = "waits for its gates" if self.gated == 1 else "wait for their gates"
-            return "no pod is pending" + (f"; {self.gated:,} {verb}" if self.gated else "")
+            return "no pod is pending"
         counts = self.reasons
         total, unknown = len(self.pods), counts.pop(UNKNOWN, 0)
         refused = sum(counts.values())
@@ -150,6 +158,7 @@ class Fit:
             "reasons": self.reasons,
             "pods": [self._described(pod) for pod in self.pods],
             **self._evicted_objects,
+            "untried": list(self.untried),
             "notes": list(self.notes),
         }
 
@@ -215,7 +224,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
 
-    traces = load_traces(settings, inputs)
+    traces = load_traces(settings, inputs, listener=listener)
     if all(trace.workload is None for trace in traces):
         return _nothing_pending(traces, policy, listener)
     case = case_of(settings, inputs, traces)
@@ -237,7 +246,8 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         pods=tuple(_if_known(_pod_fit(result, pod), result, pod, lost) for pod in pending),
         notes=(*notes, *unsimulated),
         gaps=traces[0].gaps,
-        gated=traces[0].left_out.get("gated", 0),
+        untried=_untried(traces[0]),
+        waiting=",".join(each for each in WAITING if traces[0].left_out.get(each)),
         evicted=tuple(_evicted(result)) if has_preemption else None,
     )
 
@@ -278,8 +288,20 @@ def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) ->
         pods=(),
         notes=notes,
         gaps=traces[0].gaps,
-        gated=traces[0].left_out.get("gated", 0),
+        untried=_untried(traces[0]),
+        waiting=",".join(each for each in WAITING if traces[0].left_out.get(each)),
     )
+
+
+def _untried(trace: Trace) -> tuple[str, ...]:
+    from podium.traces.notes import told_jobs
+
+    gated, pods = (trace.left_out.get(each, 0) for each in WAITING)
+    told = [f"{gated:,} {'is' if gated == 1 else 'are'} gated"] if gated else []
+    if pods:
+        verb = "is" if sum(trace.suspended.values()) == 1 else "are"
+        told.append(f"{told_jobs(trace.suspended, pods)} {verb} suspended")
+    return tuple(told)
 
 
 def _that_matter(notes: Iterable[str]) -> Iterator[str]:

@@ -48,7 +48,7 @@ def simulate(
     from podium.reports.idle import idle_note
     from podium.reports.summary import hold_note, summarise
 
-    case = load_case(settings, inputs)
+    case = load_case(settings, inputs, listener=listener)
     noted = Notes(listener)
     notes = [*case.notes, *policy.notes]
     noted.add(notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -13,7 +13,13 @@ import numpy as np
 from podium.errors import InputError, MissingError, PodiumError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
 from podium.model import Workload
-from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, Document, read_documents
+from podium.traces.kubernetes.documents import (
+    RECORDING,
+    SUFFIXES,
+    Document,
+    Follow,
+    read_documents,
+)
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
@@ -57,12 +63,16 @@ class LoadOptions:
     duration: str | None = None  # 2h, exponential:1h; None: as pods say, else as finished ones ran
     topology: tuple[str, ...] = ()  # a preset, or the label keys of rack, block and zone
     wanted: tuple[str, ...] = ()  # files of pods that are to be placed beside those of the dump
+    waiting: tuple[str, ...] = ()  # gated, suspended: work of a dump that is tried though it waits
     on: Trace | None = None  # whose nodes stand in for those of manifests
+    follow: Follow | None = field(default=None, compare=False)  # is told how far the reading is
 
     @property
     def reading(self) -> Reading:
         """Gives what concerns manifests."""
-        return Reading(self.state, self.duration, self.topology, self.seed)
+        return Reading(
+            self.state, self.duration, self.topology, self.seed, self.waiting, self.follow
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +276,7 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
     if suffix == RECORDING:
         return _manifests(path, rejects, options)
     if suffix in SUFFIXES:
-        documents = read_documents(path)
+        documents = read_documents(path, options.follow)
         first = next(documents, None)
         if first is not None and is_simon_config(first):
             _refuse_wanted(options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from podium.model.workload import PodSpec
 
@@ -42,6 +42,16 @@ def counted(count: int, noun: str) -> str:
     ('1 pod', '2 pods')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def told_jobs(kinds: Mapping[str, int], pods: int) -> str:
+    """Words a count of jobs with that of their pods.
+
+    >>> told_jobs({"Job": 1}, 2), told_jobs({"Job": 1, "RayJob": 2}, 9)
+    ('1 Job of 2 pods', '3 jobs of 9 pods')
+    """
+    noun = next(iter(kinds)) if len(kinds) == 1 else "job"
+    return f"{counted(sum(kinds.values()), noun)} of {counted(pods, 'pod')}"
 
 
 def some(names: Sequence[str], most: int = 5) -> str:

@@ -31,6 +31,7 @@ class Trace:
     notes: tuple[str, ...] = ()  # rows left out, settings not honoured
     left_out: Mapping[str, int] = field(default_factory=dict)  # pods of a dump, by what they are
     gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each
+    suspended: Mapping[str, int] = field(default_factory=dict)  # jobs left out so, by kind
     lost: tuple[NodeSpec, ...] = ()  # nodes that could not be modelled, as far as they are known
     of_nodes: tuple[tuple[Path, Document], ...] = ()  # what manifests say of nodes and devices
     on: Trace | None = None  # whose nodes stand in for those of the file

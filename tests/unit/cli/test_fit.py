@@ -230,7 +230,7 @@ def test_pods_that_wait_for_their_gates_need_no_node(run, runner):
     Path("dump.yaml").write_text(f"kind: Pod\nmetadata: {{name: p}}\n{gated}\n")
     found = run("dump.yaml")
     assert found.exit_code == 0
-    assert found.stdout.strip() == "no pod is pending; 1 waits for its gates"
+    assert found.stdout.strip() == "no pod is pending; 1 is gated: --waiting gated"
     simulated = runner.invoke(app, ["simulate", "--trace", "dump.yaml"])
     assert simulated.exit_code == 2
     assert "there are no pods to place; left out: 1 " in simulated.stderr

@@ -302,7 +302,7 @@ def test_one_pod_that_does_not_fit_is_told_in_english(dump):
     [
         ("", "no pod is pending"),
         (POD % ("a", "ml", "schedulingGates: [{name: x}]", 1),
-         "no pod is pending; 1 waits for its gates"),
+         "no pod is pending; 1 is gated: --waiting gated"),
     ],
 )  # fmt: skip
 def test_nothing_that_is_pending_fits(pods, summary):

@@ -27,6 +27,7 @@ from podium.model import Cluster
 from podium.policies import Policy
 from podium.sim import Result
 from podium.traces import Trace
+from podium.traces.kubernetes.waiting import parse_waiting
 
 if TYPE_CHECKING:
     from podium.experiments.compare import PolicyComparison
@@ -100,6 +101,7 @@ def fit(  # noqa: PLR0913 - the options of the command
     trace: AnyTrace,
     pods: str | Path | Sequence[str | Path] = (),
     *,
+    waiting: str | None = None,
     policy: AnyPolicy | None = None,
     cluster: AnyTrace | Cluster | None = None,
     state: Literal["now", "empty"] | None = None,
@@ -114,6 +116,7 @@ def fit(  # noqa: PLR0913 - the options of the command
     Args:
         trace: the dump of a cluster: a file or a folder, or a loaded one.
         pods: files of pods, Jobs and Deployments that are to be tried as well.
+        waiting: tries work that waits for something else than a node, too: "gated,suspended".
         policy: decides; what the settings choose by default, else kube-default.
         cluster: takes the nodes from elsewhere.
         state: "now" leaves running pods where they are, "empty" places them anew.
@@ -135,7 +138,9 @@ def fit(  # noqa: PLR0913 - the options of the command
         )  # fmt: skip
     flags = {"protocol": "rounds", "seed": seed, "preemption": preemption}
     flags |= dump_flags(state, None, topology)
-    inputs = Inputs(is_skipping_bad=skip_bad, wanted=wanted)
+    asked = "" if waiting is None else arguments.text("waiting", waiting, "give gated,suspended")
+    kinds = parse_waiting(asked) if asked else ()
+    inputs = Inputs(is_skipping_bad=skip_bad, wanted=wanted, waiting=kinds)
     settings, inputs = case_of(flags, inputs, trace, cluster)
     chosen = as_policy(fitting.chosen_policy(settings) if policy is None else policy)
     return fitting.fit(settings, inputs, chosen, hears)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from podium.errors import InputError
 from podium.files.bounded import MOST_BYTES
 from podium.files.json_items import Piece, parse_json
-from podium.files.text_file import format_suffix, reading
+from podium.files.text_file import format_suffix, is_gzip, reading
 from podium.files.yaml_items import parse_yaml_items
 from podium.traces.kubernetes.printed import Printed
 
@@ -37,7 +37,15 @@ class Document:
         return kind if isinstance(kind, str) else ""
 
 
-def read_documents(path: Path) -> Iterator[Document]:
+Follow = Callable[[str, int, int], None]
+"""Is told the name of a file, and how many of its MiB are read, of how many."""
+
+MIB = 1 << 20
+LONG_BYTES = 8 * MIB
+"""A file from which on reading it takes long enough to speak of it."""
+
+
+def read_documents(path: Path, follow: Follow | None = None) -> Iterator[Document]:
     """Yields every object of a file; those in a List come one by one."""
     if format_suffix(path) == RECORDING:
         from podium.traces.kubernetes.recording import read_recording
@@ -47,10 +55,33 @@ def read_documents(path: Path) -> Iterator[Document]:
     # Dumps in one line are common; the parsers have bounds of their own.
     with reading(path, longest_line=MOST_BYTES) as stream:
         if format_suffix(path) == ".json":
-            pieces = parse_json(stream.read(), path)
+            pieces = parse_json(_Followed(stream, path, follow).read(), path)
         else:
-            pieces = parse_yaml_items(Printed(stream), path)
+            pieces = parse_yaml_items(Printed(_Followed(stream, path, follow)), path)
         yield from _documents(pieces, path)
+
+
+class _Followed:
+    """Reads a text, and tells how far it is."""
+
+    def __init__(self, stream: TextIO, path: Path, follow: Follow | None) -> None:
+        self._stream = stream
+        self._name = path.name
+        self._size = 0 if is_gzip(path) or not path.is_file() else path.stat().st_size
+        self._follow = follow if self._size >= LONG_BYTES else None
+        self._done = 0
+
+    def read(self, size: int = -1) -> str:
+        """Reads the next part; nearly all of a dump is ASCII, a byte a character."""
+        self._tell()
+        chunk = self._stream.read(size)
+        self._done += len(chunk)
+        self._tell()
+        return chunk
+
+    def _tell(self) -> None:
+        if self._follow is not None:
+            self._follow(self._name, min(self._done, self._size) // MIB, self._size // MIB)
 
 
 def is_list_kind(kind: Any) -> bool:

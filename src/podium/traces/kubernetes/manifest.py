@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from podium.errors import InputError, UsageError
 from podium.files.text_file import format_suffix
@@ -29,7 +30,7 @@ from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, MISSING_CLAIMS,
 from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
 from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.disruption import read_budget
-from podium.traces.kubernetes.documents import SUFFIXES, Document, read_documents
+from podium.traces.kubernetes.documents import SUFFIXES, Document, Follow, read_documents
 from podium.traces.kubernetes.domains import chosen_domains
 from podium.traces.kubernetes.gangs import (
     Gangs,
@@ -64,12 +65,24 @@ from podium.traces.kubernetes.state import (
 )
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
 from podium.traces.kubernetes.volumes import DUMP, KINDS, UNKNOWN_VOLUMES, Volumes
-from podium.traces.notes import counted, some, time_notes
+from podium.traces.kubernetes.waiting import GATED as GATED_WORK
+from podium.traces.kubernetes.waiting import (
+    SUSPENDED,
+    has_pods,
+    ungated,
+    waits,
+    without_children,
+)
+from podium.traces.notes import counted, some, time_notes, told_jobs
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
 _NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them"
-_WANTED_HINT = "give Pod objects, or a Job, JobSet, LeaderWorkerSet, Deployment or StatefulSet"
+_WANTED_HINT = (
+    "give Pod objects, or a Job, JobSet, LeaderWorkerSet, Deployment, StatefulSet, or a job of "
+    "Volcano, Kubeflow or Ray"
+)
+WANTED_NODES = "nodes in a file of wanted pods are left out, --cluster takes others"
 _OF_NODES = frozenset({"Node", "ResourceSlice", "Device", "DeviceClass"})
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
@@ -84,6 +97,8 @@ class Reading:
     duration: str | None = None  # None: as pods say, else as finished ones ran
     topology: tuple[str, ...] = ()  # a preset or label keys of rack, block and zone
     seed: int = 0  # draws run times
+    waiting: tuple[str, ...] = ()  # gated, suspended: work that is tried though it waits
+    follow: Follow | None = field(default=None, compare=False)  # is told how far the reading is
 
 
 AS_IT_IS = Reading()
@@ -105,17 +120,47 @@ def read_manifests(
         raise UsageError(f'"{reading.state}" is not a state', where="state", hint=hint)
     if reading.seed < 0:
         raise UsageError(f"the seed {reading.seed} cannot be used", hint="give 0 or more")
-    pile = _Pile(rejects, reading)
-    if on is not None:
-        pile.stand_on(on)
-    if path.is_dir():
-        for file in _files(path, pile):
-            pile.read(file)
+    key = _key([path, *wanted], rejects, reading)
+    nodes = None if on is None else on.of_nodes or on.cluster
+    kept = _KEPT.get(key) if key else None
+    if kept is None or kept[1] is not nodes:
+        pile = _Pile(rejects, reading)
+        pile.take_all(path, wanted, begun, on)
+        _keep(key, pile, nodes)
     else:
-        pile.read(path, begun)
-    for file in wanted:
-        pile.read_wanted(file)
-    return replace(pile.trace(path), on=on)
+        pile = kept[0]
+    return replace(pile.trace(path, reading.seed), on=on)
+
+
+_Key = tuple[Any, ...]
+_KEPT: dict[_Key, tuple[_Pile, object]] = {}
+"""What was read last, and on which nodes: each seed of a comparison only draws run times anew."""
+
+_MOST_KEPT = 2  # a dump, and other nodes
+_LEAST_KEPT_BYTES = 1 << 16
+"""Smaller files are read again: they may change faster than the clock of the file system ticks."""
+
+
+def _key(paths: Sequence[Path], rejects: Rejects, reading: Reading) -> _Key | None:
+    """Tells files that did not change since they were read, and were meant alike."""
+    files = [file for path in paths for file in (path, *(path.rglob("*") if path.is_dir() else ()))]
+    try:
+        stats = [(file, file.stat()) for file in files]
+    except OSError:
+        return None
+    if sum(stat.st_size for _, stat in stats) < _LEAST_KEPT_BYTES:
+        return None
+    known = tuple((file, stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in stats)
+    return (len(paths), known, rejects.is_skipping, replace(reading, seed=0))
+
+
+def _keep(key: _Key | None, pile: _Pile, nodes: object) -> None:
+    if key is None:
+        return
+    _KEPT.pop(key, None)
+    while len(_KEPT) >= _MOST_KEPT:
+        del _KEPT[next(iter(_KEPT))]
+    _KEPT[key] = (pile, nodes)
 
 
 @dataclass(slots=True)
@@ -142,11 +187,34 @@ class _Pile:
     file_notes: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)  # files that hold no manifests
     of_nodes: list[tuple[Path, Document]] = field(default_factory=list)  # what describes nodes
+    described_nodes: tuple[tuple[Path, Document], ...] = ()  # the same once all is read
+    suspended: list[tuple[Path, Document]] = field(default_factory=list)  # jobs
+    suspended_jobs: Counter[str] = field(default_factory=Counter)  # that are not tried, by kind
+    suspended_pods: int = 0  # of those
+    wanted_notes: Counter[str] = field(default_factory=Counter)  # on files of wanted pods
     lost: list[NodeSpec] = field(default_factory=list)  # that cannot be modelled
     replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
     given: Cluster | None = None  # nodes that come from elsewhere, ready made
     latest_s: float | None = None  # the present, as far as objects of this dump tell
     constraints: dict[Constraints, Constraints] = field(default_factory=dict)  # each once
+
+    def take_all(
+        self, path: Path, wanted: Sequence[Path], begun: Iterable[Document] | None,
+        on: Trace | None,
+    ) -> None:  # fmt: skip
+        """Reads everything, and settles what objects have to say of each other."""
+        if on is not None:
+            self.stand_on(on)
+        if path.is_dir():
+            for file in _files(path, self):
+                self.read(file)
+        else:
+            self.read(path, begun)
+        self._take_suspended()
+        for file in wanted:
+            self.read_wanted(file)
+        self.described_nodes = tuple(self.of_nodes)
+        self._settle()
 
     def stand_on(self, nodes: Trace) -> None:
         """Takes the nodes of another trace, in place of those that are still to be read."""
@@ -160,13 +228,15 @@ class _Pile:
 
     def read(self, path: Path, begun: Iterable[Document] | None = None) -> None:
         """Adds the objects of a file."""
-        for document in read_documents(path) if begun is None else begun:
+        for document in read_documents(path, self.reading.follow) if begun is None else begun:
             self.file_notes += document.notes
             if document.kind not in self.replaced:
                 self._read_object(document, path)
 
     def _read_object(self, document: Document, path: Path) -> None:
         take = self._taker(document)
+        if waits(document):
+            self.suspended.append((path, document))
         if take is None:
             self._take_other(document, path)
             return
@@ -185,7 +255,8 @@ class _Pile:
         for document in read_documents(path):
             held[document.kind or "object without a kind"] += 1
             try:
-                for each in expanded(document):
+                is_known = self._is_known(document, before)
+                for each in () if is_known else expanded(document):
                     take = self._taker(each)
                     if take is not None:
                         take(each, path)
@@ -195,10 +266,47 @@ class _Pile:
             except FieldError as error:
                 self.unread[_noun(document)] += 1
                 self._reject(error, _object_name(document), f"{path}, line {document.line}")
-        if len(self.pods) == before and not self.rejects.count:
+        # Somebody who names a pod asks about it, whatever it waits for.
+        self.pods[before:] = map(ungated, self.pods[before:])
+        if len(self.pods) == before and not self.rejects.count and not self.wanted_notes:
             kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
             text = f"it holds {kinds}" if kinds else "it is empty"
             raise InputError.at(path, f"no Pod was found: {text}", hint=_WANTED_HINT)
+
+    def _is_known(self, document: Document, before: int) -> bool:
+        """Tells what a file of wanted pods adds nothing by: nodes, jobs whose pods are there."""
+        if document.kind == "Node":
+            self.wanted_notes[WANTED_NODES] += 1
+        elif has_template(document) and has_pods(document, self.pods[:before]):
+            self.wanted_notes[
+                f"its pods are in the dump already, so left out: {document.kind}"
+            ] += 1
+        else:
+            return False
+        return True
+
+    def _take_suspended(self) -> None:
+        """Counts jobs that are suspended, or makes their pods if they are to be tried."""
+        paths = {id(document): path for path, document in self.suspended}
+        for document in without_children(document for _, document in self.suspended):
+            try:
+                self._take_job(document, paths[id(document)])
+            except FieldError as error:
+                place = f"{paths[id(document)]}, line {document.line}"
+                self._reject(error, _object_name(document), place)
+
+    def _take_job(self, job: Document, path: Path) -> None:
+        if has_pods(job, self.pods):
+            return
+        made = [each for each in expanded(job) if not has_template(each)]
+        if SUSPENDED not in self.reading.waiting:
+            self.suspended_jobs[job.kind] += 1
+            self.suspended_pods += sum(each.kind == "Pod" for each in made)
+            return
+        for each in made:
+            take = self._taker(each)
+            if take is not None:
+                take(each, path)
 
     def _reject(self, error: FieldError, name: str, place: str) -> None:
         where = f"{place}, {error.field}" if error.field else place
@@ -229,12 +337,12 @@ class _Pile:
             return self._take_devices
         return self._take_group if self.groups.takes(document.value) else None
 
-    def trace(self, path: Path) -> Trace:
-        """Builds the trace once everything is read."""
-        self._settle()
+    def trace(self, path: Path, seed: int) -> Trace:
+        """Builds the trace of what was read; the seed draws run times."""
         found = present(self.pods, self.nodes, self.reading.state)
         # Pods that all wait for their gates are an answer, if none could not be read.
-        is_waiting = bool(found.remarks[GATED]) and not self.rejects.count
+        waiting = found.remarks[GATED] + self.suspended_pods
+        is_waiting = bool(waiting) and not self.rejects.count
         if not self.nodes and not found.pods and not is_waiting:
             raise self._nothing(path, found)
         gangs = self._gangs(found)
@@ -243,7 +351,7 @@ class _Pile:
             history.add(draft.spec, draft.standing)
         run_times = RunTimes(self.reading.duration, history, self.latest_s)
         names = gangs.names[: len(found.pods)]
-        pods = _named(timed(found, names, run_times, self.reading.seed))
+        pods = _named(timed(found, names, run_times, seed))
         pods = [self._in_domain(pod, gangs) for pod in pods]
         notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
         return Trace(
@@ -251,10 +359,12 @@ class _Pile:
             cluster=self.given or self._cluster(path.name),
             workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
-            left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()},
+            left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()}
+            | ({SUSPENDED: self.suspended_pods} if self.suspended_jobs else {}),
+            suspended=dict(self.suspended_jobs),
             gaps=tuple(self._gaps(found)),
             lost=tuple(self.lost),
-            of_nodes=tuple(self.of_nodes),
+            of_nodes=self.described_nodes,
         )
 
     def _cluster(self, name: str) -> Cluster | None:
@@ -282,7 +392,7 @@ class _Pile:
         name = ("pod", namespace, draft.spec.name)
         self._register(name, f"another pod of the namespace {namespace}", document, path)
         self.namespaces.seen.add(namespace)
-        self.pods.append(draft)
+        self.pods.append(ungated(draft) if GATED_WORK in self.reading.waiting else draft)
         self._see(draft.standing.latest_s)
 
     def _take_namespace(self, document: Document, path: Path) -> None:
@@ -441,6 +551,10 @@ class _Pile:
         for kind, count in self.others.items():
             what = "honoured" if kind == "ResourceQuota" else "read"
             yield f"{kind} is not {what}: {counted(count, 'object')}"
+        yield from (f"{text} ({count})" for text, count in self.wanted_notes.items())
+        if self.suspended_jobs:
+            jobs = told_jobs(self.suspended_jobs, self.suspended_pods)
+            yield f"suspended, so left out: {jobs}"
         idle = self.inventory.idle_claims()
         if idle:
             yield f"{IDLE_CLAIMS}: {counted(idle, 'claim')}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TextIO
+
+from podium.files.yaml_tree import Text
 
 _UNREAD = (
     "addresses", "args", "command", "configMap", "downwardAPI", "env", "envFrom", "hostIPs",
@@ -28,7 +29,7 @@ class Printed:
     where a block ends. What people write may look otherwise, and is left as it is.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Text) -> None:
         self._stream = stream
         self._rest: str | None = None  # of the last chunk, from the object on that it cuts
         self._is_printed = False

@@ -41,7 +41,7 @@ def read_standing(pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Sta
     spec = mapping_at(pod, "spec", "spec")
     status = mapping_at(pod, "status", "status")
     phase = text_of(status.get("phase"), "status.phase")
-    kind, owner = _controller(metadata)
+    kind, owner = controller_of(metadata)
     created_s = _time(metadata, "creationTimestamp", "metadata.creationTimestamp")
     begun_s = _time(status, "startTime", "status.startTime")
     starts, ends = _container_times(status)
@@ -74,7 +74,8 @@ def _is_unready(status: Mapping[str, Any]) -> bool:
     return any(each.get("type") == "Ready" and each.get("status") != "True" for each in conditions)
 
 
-def _controller(metadata: Mapping[str, Any]) -> tuple[str, str]:
+def controller_of(metadata: Mapping[str, Any]) -> tuple[str, str]:
+    """Gives kind and name of the controller that made an object, both empty if none did."""
     at = "metadata.ownerReferences"
     for index, owner in enumerate(mappings_at(metadata, "ownerReferences", at)):
         is_controller = owner.get("controller")

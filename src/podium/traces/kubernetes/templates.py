@@ -9,9 +9,7 @@ from podium.traces.fields import FieldError, mapping_at, mappings_at, text_of, w
 from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.documents import Document
 from podium.traces.kubernetes.gangs import group_and_kind
-
-MOST_PODS = 100_000
-"""No controller is asked for more pods than this."""
+from podium.traces.kubernetes.operators import MOST_PODS, gang_minimum, is_operated, roles_of
 
 _VERSIONS = {
     "Job": "batch/v1",
@@ -37,6 +35,8 @@ def has_template(document: Document) -> bool:
     """Tells whether an object is a controller whose pods are known."""
     if "apiVersion" not in document.value:
         return document.kind in _GROUPS
+    if is_operated(document.value):
+        return True
     return _GROUPS.get(document.kind) == group_and_kind(document.value)[0]
 
 
@@ -58,8 +58,31 @@ def expanded(document: Document) -> list[Document]:
         named = {**_metadata(job), **_metadata(document.value)}
         return expanded(Document({**job, "kind": "Job", "metadata": named}, document.line))
     named_one = _named(document)
+    if is_operated(document.value):
+        return _operated(named_one)
     pods = _MAKERS.get(document.kind, _replicas)(named_one)
     return [named_one, *(Document(pod, document.line) for pod in pods)]
+
+
+def _operated(job: Document) -> list[Document]:
+    """Gives the pods of a job of another project, and the PodGroup by which they are a gang."""
+    own, roles = _metadata(job.value), roles_of(job.value)
+    total = sum(role.replicas for role in roles)
+    _limit(total, "spec")
+    minimum = gang_minimum(job.value, total)
+    marks = {} if minimum is None else {keys.GANG_KEYS["volcano"][0]: str(own["name"])}
+    pods = [
+        Document(_pod(job, role.template, f"{role.name}-{index}", {}, marks), job.line)
+        for role in roles
+        for index in range(role.replicas)
+    ]
+    if minimum is None:
+        return pods
+    named = {key: own[key] for key in ("name", "namespace") if key in own}
+    version = "scheduling.volcano.sh/v1beta1"
+    group = {"apiVersion": version, "kind": "PodGroup", "metadata": named,
+             "spec": {"minMember": minimum}}  # fmt: skip
+    return [Document(group, job.line), *pods]
 
 
 def _named(document: Document) -> Document:

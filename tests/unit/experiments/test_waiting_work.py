@@ -1,0 +1,152 @@
+from pathlib import Path
+
+import pytest
+
+import podium
+from podium.errors import UsageError
+
+pytestmark = [
+    pytest.mark.usefixtures("_warm_cache"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+NODE = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 9, memory: 9Gi, nvidia.com/gpu: 4}}\n---\n"  # noqa: E501
+BODY = "{containers: [{resources: {limits: {nvidia.com/gpu: %d}}}]}"
+TEMPLATE = "{template: {spec: " + BODY % 1 + "}, replicas: %d}"
+
+
+def gated(name, gpus=1, more=""):
+    body = (BODY % gpus)[1:]
+    return (
+        f"kind: Pod\nmetadata: {{name: {name}, namespace: ml{more}}}\n"
+        f"spec: {{schedulingGates: [{{name: kueue.x-k8s.io/admission}}], {body}\n---\n"
+    )
+
+
+def job(kind, version, spec, more=""):
+    metadata = f"{{name: j, namespace: ml{more}}}"
+    return f"apiVersion: {version}\nkind: {kind}\nmetadata: {metadata}\nspec: {spec}\n---\n"
+
+
+def batch(spec, more="", gpus=1):
+    return job("Job", "batch/v1", f"{{{spec}, template: {{spec: {BODY % gpus}}}}}", more)
+
+
+SUSPENDED = batch("suspend: true, parallelism: 2, completions: 2, completionMode: Indexed")
+
+
+def names(found):
+    return [pod.name for pod in found.pods if pod.fits]
+
+
+def dump(*objects):
+    Path("dump.yaml").write_text(NODE + "".join(objects))
+    return "dump.yaml"
+
+
+def test_what_waits_for_something_else_is_counted_in_the_last_line():
+    found = podium.fit(dump(gated("g"), SUSPENDED))
+    told = "1 is gated, 1 Job of 2 pods is suspended: --waiting gated,suspended"
+    assert found.summary == f"no pod is pending; {told}"
+    assert "suspended, so left out: 1 Job of 2 pods" in found.notes
+    assert found.is_yes
+
+
+@pytest.mark.parametrize(
+    ("waiting", "fitting"),
+    [("gated", ["g"]), ("suspended", ["j-0", "j-1"]), ("gated,suspended", ["g", "j-0", "j-1"])],
+)
+def test_what_waits_is_tried_where_somebody_asks_for_it(waiting, fitting):
+    assert names(podium.fit(dump(gated("g"), SUSPENDED), waiting=waiting)) == fitting
+
+
+def test_a_suspended_indexed_job_is_a_gang():
+    large = "suspend: true, parallelism: 3, completions: 3, completionMode: Indexed"
+    found = podium.fit(dump(batch(large, gpus=2)), waiting="suspended")
+    assert found.reasons == {"gang": 3}
+
+
+def test_unknown_kinds_of_waiting_work_are_refused():
+    with pytest.raises(UsageError, match="gatd"):
+        podium.fit(dump(gated("g")), waiting="gatd")
+
+
+def test_a_job_that_another_suspended_one_made_counts_once():
+    owner = ", ownerReferences: [{kind: JobSet, name: j, controller: true}]"
+    child = batch("suspend: true", owner).replace("name: j,", "name: j-w-0,", 1)
+    spec = f"{{suspend: true, replicatedJobs: [{{name: w, template: {{spec: {{template: {{spec: {BODY % 1}}}}}}}}}]}}"  # noqa: E501
+    parent = job("JobSet", "jobset.x-k8s.io/v1alpha2", spec)
+    assert "1 JobSet of 1 pod is suspended" in podium.fit(dump(parent, child)).summary
+    assert "1 Job of 1 pod is suspended" in podium.fit(dump(child)).summary
+
+
+def test_a_suspended_cron_job_waits_for_nothing():
+    spec = f"{{suspend: true, jobTemplate: {{spec: {{template: {{spec: {BODY % 1}}}}}}}}}"
+    found = podium.fit(dump(job("CronJob", "batch/v1", spec)))
+    assert found.untried == ()
+
+
+def test_a_gated_pod_of_a_further_file_is_tried():
+    Path("more.yaml").write_text(gated("mine"))
+    assert names(podium.fit(dump(), "more.yaml")) == ["mine"]
+
+
+KUBEFLOW = "kubeflow.org/v1"
+OPERATED = [
+    ("Job", "batch.volcano.sh/v1alpha1",
+     "{minAvailable: 3, tasks: [{name: w, replicas: 3, template: {spec: %s}}]}" % (BODY % 1),
+     ["j-w-0", "j-w-1", "j-w-2"], True),
+    ("PyTorchJob", KUBEFLOW,
+     f"{{pytorchReplicaSpecs: {{Master: {TEMPLATE % 1}, Worker: {TEMPLATE % 2}}}}}",
+     ["j-master-0", "j-worker-0", "j-worker-1"], True),
+    ("TFJob", KUBEFLOW, "{tfReplicaSpecs: {Worker: %s}}" % (TEMPLATE % 2),
+     ["j-worker-0", "j-worker-1"], True),
+    ("MPIJob", "kubeflow.org/v2beta1", "{mpiReplicaSpecs: {Worker: %s}}" % (TEMPLATE % 2),
+     ["j-worker-0", "j-worker-1"], True),
+    ("RayCluster", "ray.io/v1",
+     f"{{headGroupSpec: {TEMPLATE % 1}, workerGroupSpecs: "
+     f"[{{groupName: g, numOfHosts: 1, {(TEMPLATE % 2)[1:]}]}}",
+     ["j-head-0", "j-g-0", "j-g-1"], False),
+    ("RayJob", "ray.io/v1", "{rayClusterSpec: {headGroupSpec: %s}}" % (TEMPLATE % 1),
+     ["j-head-0"], False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "version", "spec", "made", "is_gang"), OPERATED)
+def test_jobs_of_other_projects_become_their_pods(kind, version, spec, made, is_gang):
+    Path("more.yaml").write_text(job(kind, version, spec))
+    found = podium.fit(dump(), "more.yaml")
+    assert names(found) == made
+    assert [pod.gpus for pod in found.pods] == [1] * len(made)
+    busy = f"kind: Pod\nmetadata: {{name: b}}\nspec: {{nodeName: n, {(BODY % 3)[1:]}\n"
+    found = podium.fit(dump(busy), "more.yaml")
+    assert len(names(found)) == (0 if is_gang else 1)
+    assert ("gang" in found.reasons) == is_gang
+
+
+@pytest.mark.parametrize(("kind", "version", "spec", "made", "is_gang"), OPERATED)
+def test_suspended_jobs_of_other_projects_wait_as_well(kind, version, spec, made, is_gang):
+    del is_gang
+    suspended = "{suspend: true, " if version == "ray.io/v1" else "{runPolicy: {suspend: true}, "
+    path = dump(job(kind, version, suspended + spec[1:]))
+    pods = f"{len(made)} pod{'s' * (len(made) > 1)}"
+    assert f"1 {kind} of {pods} is suspended" in podium.fit(path).summary
+    assert names(podium.fit(path, waiting="suspended")) == made
+
+
+def test_jobs_whose_pods_are_in_the_dump_are_not_doubled():
+    owned = "ownerReferences: [{kind: %s, name: %s, controller: true}]"
+    pod = "kind: Pod\nmetadata: {name: %s, namespace: ml, %s}\nspec: " + BODY % 1 + "\n---\n"
+    path = dump(pod % ("a", owned % ("Job", "j")), pod % ("b", owned % ("ReplicaSet", "d-5f6")))
+    deployment = job("Deployment", "apps/v1", TEMPLATE % 2).replace("name: j", "name: d", 1)
+    Path("more.yaml").write_text(batch("parallelism: 2") + deployment)
+    found = podium.fit(path, "more.yaml")
+    assert names(found) == ["a", "b"]
+    assert "its pods are in the dump already, so left out: Job (1)" in found.notes
+
+
+def test_nodes_in_a_file_of_further_pods_are_left_out():
+    Path("more.yaml").write_text(NODE + gated("mine"))
+    found = podium.fit(dump(), "more.yaml")
+    assert names(found) == ["mine"]
+    assert any(note.startswith("nodes in a file of wanted pods") for note in found.notes)
