@@ -63,7 +63,10 @@ class SlowNode:
             memory = self.spec.gpu_memory_mib
             if pod.gpu_memory_mib > memory:
                 return None
-            share = 1000 * pod.gpu_memory_mib // memory
+            share = min(
+                math.ceil(1000 * pod.gpu_memory_mib / memory),
+                max(1, 1000 // (memory // pod.gpu_memory_mib)),
+            )
             return replace(pod, gpu_milli=max(pod.gpu_milli, share))
         if not self.counts_devices_of(pod):
             return pod

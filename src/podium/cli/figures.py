@@ -31,13 +31,17 @@ def counted(value: int, noun: str) -> str:
 
 def decimal(value: float | None, digits: int = 2) -> Figure:
     """Writes a number with a fixed number of decimals."""
-    return Figure(MISSING if _is_missing(value) else f"{value:,.{digits}f}")
+    return Figure(MISSING if _is_missing(value) else f"{value:z,.{digits}f}")
 
 
 def percent(fraction: float | None, digits: int = 2) -> Figure:
-    """Writes a fraction as a percentage."""
+    """Writes a fraction as a percentage; a zero has no sign.
+
+    >>> percent(0.5), percent(-1e-9)
+    ('50.00 %', '0.00 %')
+    """
     return Figure(
-        MISSING if fraction is None or _is_missing(fraction) else f"{100 * fraction:,.{digits}f} %"
+        MISSING if fraction is None or _is_missing(fraction) else f"{100 * fraction:z,.{digits}f} %"
     )
 
 

@@ -409,11 +409,12 @@ def _devices(arrivals: Workload, pod: int) -> int:
 
 
 def _partitions(arrivals: Workload, pod: int) -> Iterator[str]:
-    """Names the partitions of GPUs that a pod asks for, such as MIG devices."""
+    """Names what a pod asks for that is no number of GPUs: MIG devices, TPUs and the like."""
     from podium.traces.kubernetes.devices.partitions import partition_share
+    from podium.traces.kubernetes.keys import ACCELERATORS
 
     for name, amount in arrivals.constraints[pod].extended if arrivals.constraints else ():
-        if partition_share(name):
+        if partition_share(name) or ACCELERATORS.fullmatch(name):
             yield f"{amount:,} x {name.partition('/')[2]}"
 
 

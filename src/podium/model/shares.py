@@ -34,12 +34,16 @@ def share_on(count: int, milli: int, memory_mib: int, kind: GpuKind) -> tuple[in
     if memory_mib:
         if memory_mib > kind.memory_mib:
             return IMPOSSIBLE, 0
-        # Rounded down: three thirds of a card are a card.
-        return count, max(milli, GPU_MILLI * memory_mib // kind.memory_mib)
+        return count, max(milli, _milli_of_memory(memory_mib, kind.memory_mib))
     if milli < GPU_MILLI or kind.replicas == 1:
         return count, milli
     cards = -(-count // kind.replicas)
     return cards, _milli_of(count, cards, kind)
+
+
+def _milli_of_memory(memory_mib: int, of_mib: int) -> int:
+    """Rounds up, so that no MiB is given twice; but as many as fit a card fit: three thirds do."""
+    return min(-(-GPU_MILLI * memory_mib // of_mib), GPU_MILLI // (of_mib // memory_mib) or 1)
 
 
 def spreads_on(

@@ -329,6 +329,10 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
     last = np.clip(request.count, 1, free.shape[1]) - 1
     room = -np.sort(-free, axis=1)[np.arange(len(free)), last].astype(np.int64)
     if request.memory_mib:
+        by_cores = fails & (request.milli == request.asked_milli)
+        short = Shortage(room, request.asked_milli, " milli", "free on a GPU")
+        yield Filter("gpu-share", "Insufficient GPU cores", by_cores, shortage=short)
+        fails &= ~by_cores
         memory = room * _gpu_memory(moment, nodes) // GPU_MILLI
         short = Shortage(memory, request.memory_mib, "Mi", "free on a GPU")
         yield Filter("gpu-memory", "Insufficient GPU memory", fails, shortage=short)

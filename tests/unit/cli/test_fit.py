@@ -29,7 +29,10 @@ def test_the_answer_is_no_while_a_pod_does_not_fit(run):
     assert lines[1].split() == ["ml/train-0", "8", "-", "gang"]
     assert lines[5].split() == ["ml/tokenize-28393-w5t8p", "1", "gpu-b", "-"]
     assert lines[-2].startswith('gang (4 pods): no one block holds gang "train"')
-    assert lines[-1] == "1 of 5 pending pods fit; 4 do not: 4 gang"
+    assert lines[-1] == (
+        "1 of 5 pending pods fit; 4 do not: 4 gang; 1 pod uses volumes that the dump lacks: try "
+        "kubectl get nodes,pods,pvc,pv,sc -A -o yaml"
+    )
     assert "decided by kube-default; 6 pods already running" in found.stderr
 
 
@@ -211,6 +214,15 @@ def test_what_was_asked_for_is_told_in_its_own_unit(run):
     assert "asked" not in json.loads(run("dump.yaml", "--json").stdout)["pods"][0]
     Path("dump.yaml").write_text(mig + GPU_POD % ("p", "", "nvidia.com/gpu", 2))
     assert "  2 MIG devices  n " in run("dump.yaml").stdout
+
+
+@pytest.mark.parametrize(
+    "resource", ["google.com/tpu", "aws.amazon.com/neuroncore", "habana.ai/gaudi"]
+)
+def test_other_accelerators_are_told_by_name(run, resource):
+    nodes = (GPU_NODE % ("A", 8)).replace("nvidia.com/gpu: 8", f"{resource}: 8")
+    Path("dump.yaml").write_text(nodes + GPU_POD % ("p", "", resource, 4))
+    assert f"  4 x {resource.partition('/')[2]}  n " in run("dump.yaml").stdout
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "amd.com/gpu"])

@@ -19,6 +19,9 @@ SLICED_UNEVENLY = GpuKind("A100", has_partitions=True)
         ((1, 1, 8192), T4, (1, 500)),
         ((1, 700, 8192), T4, (1, 700)),  # the larger of both
         ((1, 1, 5461), T4, (1, 333)),  # three thirds of a card are a card
+        ((1, 1, 5462), T4, (1, 334)),  # three of them are not
+        ((1, 1, 10000), T4, (1, 611)),
+        ((1, 1, 6396), T4, (1, 391)),
         ((1, 1, 16385), T4, (IMPOSSIBLE, 0)),
         ((1, 1, 8192), UNKNOWN, (IMPOSSIBLE, 0)),
         ((1, 1000, 0), SLICED, (1, 250)),

@@ -201,6 +201,19 @@ def test_the_reason_is_what_most_of_the_nodes_lack_that_come_nearest():
     assert found.would_fit_empty is False
 
 
+def test_cores_are_named_where_they_are_what_is_short():
+    card = node("a", gpu_count=1, gpu_memory_mib=1000)
+    asks = {"gpu_count": 1, "gpu_milli": 600, "gpu_memory_mib": 400}
+    found = refusal([card], asking(name="q", **asks), asking(**asks))
+    assert found.reason == "gpu-share"
+    told = "1 Insufficient GPU cores (400 milli free on a GPU at most, 600 milli asked)"
+    assert told in found.message
+    more = {**asks, "gpu_memory_mib": 700}
+    found = refusal([card], asking(name="q", **more), asking(**more))
+    assert found.reason == "gpu-memory"
+    assert "1 Insufficient GPU memory (300Mi free on a GPU at most, 700Mi" in found.message
+
+
 def test_gpus_of_another_kind_are_named_as_the_pod_asks_and_decide_nothing():
     nodes = [
         node("a1", extended={"amd.com/gpu": 8}),

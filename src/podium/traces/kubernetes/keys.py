@@ -64,6 +64,12 @@ HAMI_OTHERS = re.compile(
     r"|enflame\.com/vgcu-percentage|kunlunxin\.com/vxpu-memory"
 )
 
+# Accelerators that are no GPUs: nodes list them, and pods ask for whole ones.
+ACCELERATORS = re.compile(
+    r"google\.com/tpu|aws\.amazon\.com/neuron\w*|habana\.ai/gaudi\d?|huawei\.com/Ascend\w+"
+    r"|cambricon\.com/mlu\w*|qualcomm\.com/qaic|rebellions\.ai/ATOM|furiosa\.ai/\w+"
+)
+
 # Volcano: vGPUs, and the sharing of GPUs before 1.9.
 VOLCANO_NUMBER = "volcano.sh/vgpu-number"
 VOLCANO_MEMORY = "volcano.sh/vgpu-memory"

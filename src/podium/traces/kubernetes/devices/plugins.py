@@ -123,7 +123,9 @@ def _nvidia_replicas(node: NodeFacts, devices: int) -> int:
     replicas = _sharing(node)
     profile = _single_profile(node)
     if profile:
-        return replicas * profile.most_on_card(_product_memory_mib(node))
+        # A device with media extensions is there once a card, whatever its size.
+        is_media = _single_profile_text(node).endswith((".me", "+me"))
+        return replicas * (1 if is_media else profile.most_on_card(_product_memory_mib(node)))
     counts = (keys.NVIDIA_COUNT, keys.GKE_COUNT, keys.KARPENTER_COUNT)
     cards = next((node.number(name) for name in counts if node.number(name)), 0)
     if replicas == 1 and cards and devices > cards and devices % cards == 0:
@@ -156,8 +158,13 @@ def _nvidia_memory_mib(node: NodeFacts, replicas: int) -> int:
 
 
 def _single_profile(node: NodeFacts) -> MigProfile | None:
+    return mig_profile(_single_profile_text(node))
+
+
+def _single_profile_text(node: NodeFacts) -> str:
     product = node.label(keys.NVIDIA_PRODUCT)
-    return mig_profile(product.partition("-MIG-")[2] or node.label(keys.GKE_PARTITION))
+    without_sharing = product.partition("-MIG-")[2].removesuffix("-SHARED")
+    return without_sharing or node.label(keys.GKE_PARTITION)
 
 
 def _product_memory_mib(node: NodeFacts) -> int:

@@ -163,6 +163,12 @@ def test_a_pod_takes_its_true_number_of_devices_where_it_asks_for_many(read):
     assert asked == [(("nvidia.com/gpu", 50),), (("nvidia.com/gpu", 7),)]
 
 
+def test_devices_with_media_extensions_are_there_once_a_card(read):
+    product = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb.me"}
+    (found,) = read(node("a", product, **{"nvidia.com/gpu": "8"})).cluster.specs()
+    assert (found.gpu_count, found.gpu_replicas) == (8, 1)
+
+
 @pytest.mark.parametrize(
     ("resource", "on_node", "asked"),
     [
