@@ -7,7 +7,9 @@ import typer
 from podium.cli.group import new_app
 from podium.cli.options import Json, common_flags
 from podium.cli.render import Screen, print_json
-from podium.settings import Refusal, Shown, inspect_settings, refusal, shown
+from podium.settings import Shown, shown
+from podium.settings.load import inspect_settings, refusal
+from podium.settings.sources import Refusal
 
 app = new_app()
 

@@ -11,7 +11,9 @@ import typer
 from podium.cli.group import new_app
 from podium.cli.render import Screen
 from podium.errors import SettingsError
-from podium.settings import FILE, Display, Trusted, doubt_own, wishes
+from podium.settings import Display
+from podium.settings.load import FILE, wishes
+from podium.settings.trust import Trusted, doubt_own
 
 app = new_app()
 

@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 
 from podium.errors import SettingsError
-from podium.settings import Trusted, inspect_settings, keys, load_settings, wishes
+from podium.settings import keys, load_settings
 from podium.settings.folder import any_value, inside, names, no_value
+from podium.settings.load import inspect_settings, wishes
+from podium.settings.trust import Trusted
 
 DATA = {
     "traces.folder", "simulate.*", "display.*", "compile.tier", "online.*", "search.workers",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from podium.errors import UsageError
 from podium.search.generators.llm.budget import Caps, Price
 from podium.search.generators.llm.endpoint import Endpoint, Secret
-from podium.settings import Secrets, secrets_within
+from podium.settings.secret import Secrets, secrets_within
 
 Mode = Literal["live", "record", "replay"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay")
