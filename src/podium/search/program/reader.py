@@ -17,6 +17,7 @@ from podium.search.candidate.constants import value_of
 from podium.search.candidate.text import parse_text
 from podium.search.program import expression as made
 from podium.search.program.bounds import Known, bounds_of
+from podium.search.program.choices import assigned, choice
 from podium.search.program.expression import Expression, apply, number, walk
 from podium.search.program.program import (
     SUMMARY,
@@ -284,12 +285,12 @@ class _Reader:
         if isinstance(node, ast.For):
             self._loop(node, environment)
         elif isinstance(node, ast.If):
-            for title, (value, is_set) in _choice(node, environment).items():
+            for title, (value, is_set) in choice(node, environment).items():
                 self._give(title, value, environment)
                 if not is_set:
                     environment.names.pop(title)
         elif not isinstance(node, ast.Pass):
-            for title, value in _assigned(node, environment):
+            for title, value in assigned(node, environment):
                 self._give(title, value, environment)
 
     def _give(self, title: str, value: Expression, environment: Environment) -> None:
@@ -408,68 +409,6 @@ def _fixed(expression: Expression, constants: dict[str, Constant]) -> Expression
         return expression
     constant = constants.get(str(expression.value)) if expression.head == "name" else None
     return number(constant.value) if constant and constant.bounds is None else None
-
-
-def _assigned(node: ast.stmt, environment: Environment) -> list[tuple[str, Expression]]:
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        name = ast.Name(node.target.id, ast.Load())
-        whole = ast.copy_location(ast.BinOp(name, node.op, node.value), node)
-        return [(node.target.id, translated(ast.fix_missing_locations(whole), environment))]
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
-        return [(node.target.id, translated(node.value, environment))]
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-        raise refuse(node, f"this statement: {ast.unparse(node).splitlines()[0]}")
-    target, value = node.targets[0], node.value
-    if isinstance(target, ast.Name):
-        return [(target.id, translated(value, environment))]
-    titles = [each.id for each in getattr(target, "elts", ()) if isinstance(each, ast.Name)]
-    given = value.elts if isinstance(value, ast.Tuple) else []
-    if not titles or not len(titles) == len(given) == len(target.elts):  # type: ignore[attr-defined]
-        raise refuse(node, "this assignment")
-    return [(one, translated(other, environment)) for one, other in zip(titles, given, strict=True)]
-
-
-Choices = dict[str, tuple[Expression, bool]]
-"""What names stand for behind an `if`, and whether every way there sets them."""
-
-
-def _choice(node: ast.If, environment: Environment) -> Choices:
-    """Turns assignments in both arms of an `if` into choices."""
-    test = condition(node.test, environment)
-    environment.passing.append(test)
-    then, otherwise = _arm(node.body, environment), _arm(node.orelse, environment)
-    found: Choices = {}
-    for title in [*then, *(each for each in otherwise if each not in then)]:
-        before = environment.names.get(title)
-        # It is computed all the same: it may fail.
-        unchanged = (number(0), False) if before is None else (before, True)
-        one, other = then.get(title, unchanged), otherwise.get(title, unchanged)
-        value = apply("if", test, one[0], other[0])
-        if value.size > LARGEST:
-            raise refuse(node, f"more than {LARGEST} parts")
-        found[title] = value, one[1] and other[1]
-    return found
-
-
-def _arm(body: list[ast.stmt], environment: Environment) -> Choices:
-    inner = environment.unsure().copy()
-    changed: Choices = {}
-    for node in body:
-        if isinstance(node, ast.Pass):
-            continue
-        found = (
-            _choice(node, inner)
-            if isinstance(node, ast.If)
-            else {title: (value, True) for title, value in _assigned(node, inner)}
-        )
-        environment.passing.extend(changed[title][0] for title in found if title in changed)
-        changed |= found
-        for title, (value, is_set) in found.items():
-            if is_set:
-                inner.names[title] = value
-            else:
-                inner.names.pop(title, None)
-    return changed
 
 
 _AT_TOP = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.Expr, ast.Pass)
