@@ -9,6 +9,7 @@ from podium.experiments.listener import SILENT, Listener, Notes
 
 if TYPE_CHECKING:
     from podium.experiments.case import Inputs
+    from podium.model import Workload
     from podium.policies import Policy
     from podium.reports.explanation import Explanation
     from podium.settings import Settings
@@ -24,6 +25,16 @@ def explain(
 
     case = load_case(settings, inputs)
     Notes(listener).add((*case.notes, *policy.notes))
-    if pod not in case.workload.names:
-        raise UnknownName.among("pod", pod, case.workload.names, where="flag --pod")
-    return explain_pod(run_case(case, policy, listener), pod)
+    name = _named(case.workload, pod)
+    return explain_pod(run_case(case, policy, listener), name)
+
+
+def _named(workload: Workload, pod: str) -> str:
+    """Finds a pod by its name, or by its namespace and name."""
+    if pod in workload.names:
+        return pod
+    spaces = workload.namespaces or ("",) * len(workload)
+    for name, space in zip(workload.names, spaces, strict=True):
+        if pod == f"{space or 'default'}/{name}":
+            return name
+    raise UnknownName.among("pod", pod, workload.names, where="flag --pod")

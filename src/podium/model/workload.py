@@ -318,6 +318,13 @@ class Workload:
         ]
         return np.array(found, np.bool_).reshape(len(self.budgets), count)
 
+    def gpus_asked(self) -> npt.NDArray[np.float64]:
+        """Counts the GPUs that each pod asks for; half of one is 0.5."""
+        asked = self.gpu_asked
+        if asked is None:
+            asked = np.stack([self.pods["gpu_count"], self.pods["gpu_milli"]], axis=1)
+        return asked[:, 0].astype(np.float64) * asked[:, 1] / GPU_MILLI
+
     def housed(self, cluster: Cluster) -> Workload:
         """Leaves out pods that run on nodes which a cluster does not have."""
         known = {"", *cluster.names}

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def checked_target(path: Path, suffixes: tuple[str, ...]) -> str:
     return suffix
 
 
-COLUMNS = ("pod", "arrival_s", "start_s", "node", "gpu_slots", "reason")
+COLUMNS = tuple(each.name for each in fields(Placement))
 PLACEMENT_SUFFIXES = (".csv", ".parquet")
 
 

@@ -37,8 +37,11 @@ class Placement:
     """Tells where one pod went and when, or why it did not."""
 
     pod: str
+    namespace: str  # empty where the trace has none
+    gpus: float  # asked for; 0.5 is half of one
     arrival_s: float
     start_s: float | None
+    end_s: float | None  # None where it was not placed, or never ends
     node: str
     gpu_slots: tuple[int, ...]
     reason: str  # empty for a placed pod
@@ -153,11 +156,13 @@ class Result:
         except ImportError as error:
             raise MissingExtra.named("plots", "a data frame") from error
         names = [each.name for each in fields(Placement)]
-        kinds = {name: polars.Float64 if name.endswith("_s") else polars.String for name in names}
+        numbers = {name for name in names if name.endswith("_s")} | {"gpus"}
+        kinds = {name: polars.Float64 if name in numbers else polars.String for name in names}
         rows = [
-            (p.pod, p.arrival_s, p.start_s, p.node, "-".join(map(str, p.gpu_slots)), p.reason)
+            tuple(getattr(p, name) if name != "gpu_slots" else "-".join(map(str, p.gpu_slots))
+                  for name in names)
             for p in self.placements()
-        ]
+        ]  # fmt: skip
         return polars.DataFrame(rows, schema=kinds, orient="row")
 
     @property
@@ -254,13 +259,17 @@ class Result:
 
     def placements(self) -> Iterator[Placement]:
         """Yields one row per pod, in order of arrival."""
-        names = self.plan.cluster.names
-        for i, pod in enumerate(self.plan.arrivals.names):
+        names, arrivals = self.plan.cluster.names, self.plan.arrivals
+        gpus, finish_s = arrivals.gpus_asked(), self.finish_s
+        for i, pod in enumerate(arrivals.names):
             is_placed = self.status[i] == PLACED
             yield Placement(
                 pod=pod,
+                namespace=arrivals.namespaces[i] if arrivals.namespaces else "",
+                gpus=float(gpus[i]),
                 arrival_s=float(self.arrival_s[i]),
                 start_s=float(self.start_s[i]) if is_placed else None,
+                end_s=float(finish_s[i]) if is_placed and np.isfinite(finish_s[i]) else None,
                 node=names[self.node[i]] if is_placed else "",
                 gpu_slots=slots_of(int(self.slots[i])),
                 reason=self.reason(i),

@@ -10,7 +10,7 @@ DUMP = str(Path(support.__path__[0]) / "cluster_dump.yaml")
 SMALL = ["simulate", "--trace", "openb", "--nodes", "5", "--pods", "5"]
 JOB = """\
 kind: Job
-metadata: {name: sweep, namespace: ml}
+metadata: {name: retry, namespace: ml}
 spec: {template: {spec: {containers: [{name: main}]}}}
 """
 pytestmark = pytest.mark.usefixtures("_warm_cache")
@@ -30,8 +30,8 @@ def test_the_answer_is_no_while_a_pod_does_not_fit(run):
     assert lines[5].split() == ["ml/tokenize-28393-w5t8p", "1", "gpu-b", "-"]
     assert lines[-2].startswith('gang (4 pods): no one block holds gang "train"')
     assert lines[-1] == (
-        "1 of 5 pending pods fit; 4 do not: 4 gang; 1 pod uses volumes that the dump lacks: try "
-        "kubectl get nodes,pods,pvc,pv,sc -A -o yaml"
+        "1 of 5 pending pods fit; 4 do not: 4 gang; 1 is gated: --waiting gated; 1 pod uses "
+        "volumes that the dump lacks: try kubectl get nodes,pods,pvc,pv,sc -A -o yaml"
     )
     assert "decided by kube-default; 6 pods already running" in found.stderr
 
@@ -97,7 +97,7 @@ def test_data_have_stable_names(run):
     answer = json.loads(found.stdout)
     assert list(answer) == [
         "trace", "cluster", "policy", "fits", "bound", "pending", "fitting", "reasons", "pods",
-        "notes",
+        "untried", "notes",
     ]  # fmt: skip
     assert list(answer["pods"][0]) == [
         "namespace", "name", "gpus", "node", "gpu_slots", "reason", "message", "would_fit_empty",
@@ -110,7 +110,7 @@ def test_data_have_stable_names(run):
 
 def test_pods_may_come_through_standard_input(run):
     found = run(DUMP, "--pods", "-", input=JOB)
-    assert "ml/sweep-0" in found.stdout, found.stderr
+    assert "ml/retry-0" in found.stdout, found.stderr
     assert found.stdout.splitlines()[-1].startswith("2 of 6 pending pods fit")
 
 

@@ -4,6 +4,10 @@ import pytest
 
 import podium
 from podium.errors import UsageError
+from podium.experiments.case import Inputs
+from podium.experiments.explain import explain
+from podium.policies import load
+from podium.settings import load_settings
 
 pytestmark = [
     pytest.mark.usefixtures("_warm_cache"),
@@ -150,3 +154,14 @@ def test_nodes_in_a_file_of_further_pods_are_left_out():
     found = podium.fit(dump(), "more.yaml")
     assert names(found) == ["mine"]
     assert any(note.startswith("nodes in a file of wanted pods") for note in found.notes)
+
+
+def test_placements_and_explanations_name_namespaces():
+    pod = "kind: Pod\nmetadata: {name: %s, namespace: ml}\nspec: " + BODY % 2 + "\n---\n"
+    path = dump(pod % "a", pod % "b")
+    found = podium.simulate("first-fit", path, protocol="rounds").placements()
+    assert [(each.namespace, each.pod, each.gpus) for each in found] == [
+        ("ml", "a", 2.0), ("ml", "b", 2.0),
+    ]  # fmt: skip
+    settings = load_settings({"simulate.trace": path, "simulate.protocol": "rounds"})
+    assert explain(settings, Inputs(), load("first-fit"), "ml/b").pod == "b"

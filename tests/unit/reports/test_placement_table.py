@@ -18,10 +18,10 @@ def test_csv_holds_one_row_per_pod_in_order_of_arrival(tmp_path):
     path = tmp_path / "placements.csv"
     assert write_placements(three_pods(), path) == 3
     assert path.read_text() == (
-        "pod,arrival_s,start_s,node,gpu_slots,reason\n"
-        "p0,0.0,0.0,a,0,\n"
-        "p1,2.0,2.0,b,0-1,\n"
-        "p2,4.0,10.0,b,0-1,\n"
+        "pod,namespace,gpus,arrival_s,start_s,end_s,node,gpu_slots,reason\n"
+        "p0,,1.0,0.0,0.0,10.0,a,0,\n"
+        "p1,,2.0,2.0,2.0,10.0,b,0-1,\n"
+        "p2,,2.0,4.0,10.0,16.0,b,0-1,\n"
     )
 
 

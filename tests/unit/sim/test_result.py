@@ -28,10 +28,10 @@ def no_shares(pod, node):  # noqa: ARG001
 
 def test_a_placement_tells_where_and_when_or_why_not():
     assert list(replay().placements()) == [
-        Placement("first", 0.0, 0.0, "n0", (0, 1), ""),
-        Placement("late", 4.0, 10.0, "n0", (0,), ""),
-        Placement("huge", 5.0, None, "", (), FITS_NO_NODE),
-        Placement("plain", 6.0, 6.0, "n0", (), ""),
+        Placement("first", "", 2.0, 0.0, 0.0, 10.0, "n0", (0, 1), ""),
+        Placement("late", "", 0.5, 4.0, 10.0, 13.0, "n0", (0,), ""),
+        Placement("huge", "", 0.0, 5.0, None, None, "", (), FITS_NO_NODE),
+        Placement("plain", "", 0.0, 6.0, 6.0, 6.5, "n0", (), ""),
     ]
 
 

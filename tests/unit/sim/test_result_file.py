@@ -342,9 +342,11 @@ def test_nothing_is_left_where_a_file_cannot_be_written(tmp_path):
 def test_a_frame_has_one_row_per_pod():
     polars = pytest.importorskip("polars")
     frame = run().to_frame()
-    assert frame.columns == ["pod", "arrival_s", "start_s", "node", "gpu_slots", "reason"]
+    assert frame.columns == [
+        "pod", "namespace", "gpus", "arrival_s", "start_s", "end_s", "node", "gpu_slots", "reason",
+    ]  # fmt: skip
     assert frame["pod"].to_list() == ["first", "late", "huge", "plain"]
-    assert frame.row(0) == ("first", 0.0, 0.0, "n0", "0-1", "")
+    assert frame.row(0) == ("first", "", 2.0, 0.0, 0.0, 10.0, "n0", "0-1", "")
     assert frame["start_s"].dtype == polars.Float64
     assert frame["start_s"][2] is None
 
