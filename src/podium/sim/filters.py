@@ -371,8 +371,10 @@ def _devices(moment: Moment, nodes: npt.NDArray[Any], free: npt.NDArray[Any]) ->
     """Counts the free devices of each node: GPUs, or the parts that they are advertised as."""
     replicas = moment.plan.cluster.gpu_replicas or (1,) * len(moment.plan.cluster.gpu_models)
     size = GPU_MILLI // np.array([*replicas, 1], np.int64)[nodes["gpu_model"]]
-    counted: Whole = (np.maximum(free, 0) // size[:, np.newaxis]).sum(axis=1)
-    return counted
+    on_each: Whole = (np.maximum(free, 0) // size[:, np.newaxis]).sum(axis=1)
+    # Which shared GPUs they are on is not known.
+    together = np.maximum(free.sum(axis=1, dtype=np.int64), 0) // size
+    return np.where(size < GPU_MILLI, together, on_each)
 
 
 _RULES: dict[int, tuple[Reason, str]] = {

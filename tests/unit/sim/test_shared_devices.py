@@ -79,6 +79,12 @@ def test_all_devices_of_a_node_are_given_out(count, replicas, asked, tier):
     assert audit(result, result.metrics).problems == ()
 
 
+def test_devices_that_are_left_over_are_counted():
+    pods = [devices(f"p{i}", 3) for i in range(6)]
+    result = run(cards(8, 2), pods, Rounds())
+    assert "(1 free GPU at most, 3 asked)" in result.refusal(5).message
+
+
 def test_parts_of_cards_are_bounded_by_their_number_alone():
     """Two of each size fill two cards, in whatever order they come."""
     listed = {"mig-3g": 2, "mig-4g": 2}
