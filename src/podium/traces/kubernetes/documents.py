@@ -127,6 +127,6 @@ def _document(value: Any, line: int, path: Path) -> Document:
             path,
             f"an object with a kind is expected, not a {type(value).__name__}",
             line=line,
-            hint="give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them",
+            hint="give Node and Pod objects, as `kubectl get nodes,pods -A -o yaml` prints them",
         )
     return Document(value, line)
