@@ -96,3 +96,24 @@ def test_a_dump_of_one_namespace_is_told(tmp_path, owner, is_told):
     )
     notes = load_trace(str(tmp_path / "f.yaml")).notes
     assert any("namespace ml" in note and "-A" in note for note in notes) == is_told
+
+
+NODE = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi}}\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8", "utf-8-sig"])
+def test_what_powershell_wrote_is_read(tmp_path, encoding):
+    (tmp_path / "f.yaml").write_text(f"# é\n{NODE}", encoding=encoding)
+    assert load_trace(str(tmp_path / "f.yaml")).cluster.names == ("n",)
+
+
+@pytest.mark.parametrize("name", ["dump", "dump.txt", "dump.yaml.1"])
+@pytest.mark.parametrize(
+    "text",
+    [NODE, f"---\n{NODE}", '{"kind": "Node", "metadata": {"name": "n"}, '
+     '"status": {"allocatable": {"cpu": 1, "memory": 1}}}',
+     "sn,cpu_milli,memory_mib,gpu\nn,1,1,0\n"],
+)  # fmt: skip
+def test_the_content_tells_the_format_where_the_name_does_not(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert load_trace(str(tmp_path / name)).cluster.names == ("n",)
