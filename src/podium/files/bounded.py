@@ -35,7 +35,10 @@ class NotText(Exception):  # noqa: N818 - never leaves this room
 class BoundedBytes(io.RawIOBase):
     """Reads the bytes of a file as long as they are within the bounds."""
 
-    def __init__(self, path: Path, most_bytes: int, longest_line: int) -> None:
+    def __init__(
+        self, path: Path, most_bytes: int, longest_line: int, *, is_wide: bool = False
+    ) -> None:
+        self.is_wide = is_wide  # two bytes a character, of which one is often 0
         self.path = path
         self.most_bytes = most_bytes
         self.longest_line = longest_line
@@ -66,7 +69,7 @@ class BoundedBytes(io.RawIOBase):
         super().close()
 
     def _check(self, chunk: bytes) -> None:
-        if b"\0" in chunk:
+        if b"\0" in chunk and not self.is_wide:
             raise NotText
         self._given += len(chunk)
         if self._given > self.most_bytes:

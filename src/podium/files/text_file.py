@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader, TextIOWrapper
@@ -30,6 +31,14 @@ def is_gzip(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
+def is_wide(path: Path) -> bool:
+    """Returns whether a file begins with the mark of UTF-16, which no other text does."""
+    if not path.is_file():  # a pipe gives nothing a second time
+        return False
+    with path.open("rb") as file:
+        return file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE)
+
+
 def format_suffix(path: Path) -> str:
     """Returns the suffix that names the format, in lower case and without `.gz`.
 
@@ -47,12 +56,14 @@ def reading(
     longest_line: int = LONGEST_LINE,
     newline: str | None = "",
 ) -> Iterator[TextIO]:
-    """Opens a UTF-8 file; what cannot be read becomes an InputError that says why."""
+    """Opens a UTF-8 file, or one of PowerShell in UTF-16; what cannot be read is an InputError."""
     try:
         with (
-            BoundedBytes(path, most_bytes, longest_line) as raw,
+            BoundedBytes(path, most_bytes, longest_line, is_wide=is_wide(path)) as raw,
             BufferedReader(raw, _CHUNK_BYTES) as buffered,
-            TextIOWrapper(buffered, encoding="utf-8-sig", newline=newline) as text,
+            TextIOWrapper(
+                buffered, encoding="utf-16" if raw.is_wide else "utf-8-sig", newline=newline
+            ) as text,
         ):
             yield text
     except (UnicodeDecodeError, NotText) as error:

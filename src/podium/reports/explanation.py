@@ -152,6 +152,12 @@ def _find(result: Result, name: str) -> int:
             where=f"{result.plan.protocol.name}, seed {result.plan.seed}",
             hint="use another --seed or a higher --ratio, or --protocol replay or rounds",
         )
+    spaces = result.plan.arrivals.namespaces
+    full_names = [
+        f"{space or 'default'}/{each}" for each, space in zip(names, spaces, strict=False)
+    ]
+    if name not in names and name in full_names:
+        return full_names.index(name)
     if name not in names:
         raise UnknownName.among("pod", name, set(names))  # some arrive several times
     return names.index(name)

@@ -18,6 +18,8 @@ from podium.traces.kubernetes.documents import (
     SUFFIXES,
     Document,
     Follow,
+    first_text,
+    looks_like_objects,
     read_documents,
 )
 from podium.traces.kubernetes.manifest import Reading, read_manifests
@@ -275,7 +277,10 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
         return _unread(read_csv(path, rejects), options)
     if suffix == RECORDING:
         return _manifests(path, rejects, options)
-    if suffix in SUFFIXES:
+    head = "" if suffix in SUFFIXES else first_text(path)
+    if "cpu_milli," in head.partition("\n")[0]:
+        return _unread(read_csv(path, rejects), options)
+    if suffix in SUFFIXES or looks_like_objects(head):
         documents = read_documents(path, options.follow)
         first = next(documents, None)
         if first is not None and is_simon_config(first):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from podium.traces.kubernetes.printed import Printed
 YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 SUFFIXES = YAML_SUFFIXES | {".json"}
 """Suffixes of the files that hold objects; `.gz` may follow."""
+
+_HEAD_CHARACTERS = 1 << 12
+_OBJECTS = re.compile(r"^(?:- )?(?:apiVersion|kind|items|metadata):", re.MULTILINE)
 
 RECORDING = ".jsonl"
 """The suffix of a file to which `podium kube record` adds lines."""
@@ -52,13 +56,26 @@ def read_documents(path: Path, follow: Follow | None = None) -> Iterator[Documen
 
         yield from read_recording(path)
         return
+    is_named = format_suffix(path) in SUFFIXES
+    head = "" if is_named else first_text(path)
     # Dumps in one line are common; the parsers have bounds of their own.
     with reading(path, longest_line=MOST_BYTES) as stream:
-        if format_suffix(path) == ".json":
+        if format_suffix(path) == ".json" or (head and head.lstrip()[:1] in ("{", "[")):
             pieces = parse_json(_Followed(stream, path, follow).read(), path)
         else:
             pieces = parse_yaml_items(Printed(_Followed(stream, path, follow)), path)
         yield from _documents(pieces, path)
+
+
+def first_text(path: Path) -> str:
+    """Gives how the text of a file begins, which tells its format where its name does not."""
+    with reading(path, longest_line=MOST_BYTES) as stream:
+        return stream.read(_HEAD_CHARACTERS)
+
+
+def looks_like_objects(head: str) -> bool:
+    """Tells the beginning of JSON, or of YAML that holds objects, from that of other files."""
+    return head.lstrip()[:1] in ("{", "[") or _OBJECTS.search(head) is not None
 
 
 class _Followed:
@@ -127,6 +144,6 @@ def _document(value: Any, line: int, path: Path) -> Document:
             path,
             f"an object with a kind is expected, not a {type(value).__name__}",
             line=line,
-            hint="give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them",
+            hint="give Node and Pod objects, as `kubectl get nodes,pods -A -o yaml` prints them",
         )
     return Document(value, line)

@@ -77,12 +77,13 @@ from podium.traces.notes import counted, some, time_notes, told_jobs
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
-_NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -o yaml` prints them"
+_NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -A -o yaml` prints them"
 _WANTED_HINT = (
     "give Pod objects, or a Job, JobSet, LeaderWorkerSet, Deployment, StatefulSet, or a job of "
     "Volcano, Kubeflow or Ray"
 )
 WANTED_NODES = "nodes in a file of wanted pods are left out, --cluster takes others"
+ALL_NAMESPACES = "kubectl get shows those of all namespaces with -A"
 _OF_NODES = frozenset({"Node", "ResourceSlice", "Device", "DeviceClass"})
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
@@ -436,6 +437,8 @@ class _Pile:
     def _take_other(self, document: Document, path: Path) -> None:
         if not document.kind:
             message = "the object has no kind; Node or Pod is expected"
+            if "items" in document.value:
+                message = "the list has no kind, which kubectl writes last: it may be truncated"
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
         self.others[document.kind or "object without a kind"] += 1
 
@@ -551,6 +554,9 @@ class _Pile:
         for kind, count in self.others.items():
             what = "honoured" if kind == "ResourceQuota" else "read"
             yield f"{kind} is not {what}: {counted(count, 'object')}"
+        if self._is_one_namespace():
+            (space,) = self.namespaces.seen
+            yield f"all pods are in the namespace {space}, none is of a DaemonSet: {ALL_NAMESPACES}"
         yield from (f"{text} ({count})" for text, count in self.wanted_notes.items())
         if self.suspended_jobs:
             jobs = told_jobs(self.suspended_jobs, self.suspended_pods)
@@ -574,6 +580,13 @@ class _Pile:
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(folded(remarks), "pod")
+
+    def _is_one_namespace(self) -> bool:
+        """Tells whether a live cluster shows so little that other pods must be missing."""
+        is_live = any(draft.standing.is_live for draft in self.pods)
+        is_narrow = len(self.namespaces.seen) == 1 and "kube-system" not in self.namespaces.seen
+        has_system = any(draft.standing.stays for draft in self.pods)
+        return bool(self.nodes) and is_live and is_narrow and not has_system
 
     def _gaps(self, found: Present) -> Iterator[str]:
         for noun, count in self.unread.items():

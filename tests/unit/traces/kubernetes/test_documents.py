@@ -3,6 +3,7 @@ import json
 import pytest
 
 from podium.errors import InputError
+from podium.traces import load_trace
 from podium.traces.kubernetes.documents import read_documents
 
 
@@ -77,3 +78,42 @@ def test_two_outputs_in_one_file_need_a_line_between_them(tmp_path):
     assert caught.value.where.endswith("f.yaml, line 6")
     assert "put a line with --- between them" in caught.value.hint
     assert [line for line, _ in read(tmp_path / "f.yaml", f"{output}---\n{output}")] == [3, 9]
+
+
+def test_a_list_that_is_cut_off_may_be_truncated(tmp_path):
+    (tmp_path / "f.yaml").write_text("apiVersion: v1\nitems:\n- kind: Pod\n  metadata: {name: a}\n")
+    with pytest.raises(InputError, match="it may be truncated"):
+        load_trace(str(tmp_path / "f.yaml"))
+
+
+@pytest.mark.parametrize(("owner", "is_told"), [("ReplicaSet", True), ("DaemonSet", False)])
+def test_a_dump_of_one_namespace_is_told(tmp_path, owner, is_told):
+    owned = f"ownerReferences: [{{kind: {owner}, name: r, controller: true}}]"
+    (tmp_path / "f.yaml").write_text(
+        "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi}}\n---\n"
+        f"kind: Pod\nmetadata: {{name: a, namespace: ml, uid: u, {owned}}}\n"
+        "spec: {nodeName: n}\n"
+    )
+    notes = load_trace(str(tmp_path / "f.yaml")).notes
+    assert any("namespace ml" in note and "-A" in note for note in notes) == is_told
+
+
+NODE = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi}}\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8", "utf-8-sig"])
+def test_what_powershell_wrote_is_read(tmp_path, encoding):
+    (tmp_path / "f.yaml").write_text(f"# é\n{NODE}", encoding=encoding)
+    assert load_trace(str(tmp_path / "f.yaml")).cluster.names == ("n",)
+
+
+@pytest.mark.parametrize("name", ["dump", "dump.txt", "dump.yaml.1"])
+@pytest.mark.parametrize(
+    "text",
+    [NODE, f"---\n{NODE}", '{"kind": "Node", "metadata": {"name": "n"}, '
+     '"status": {"allocatable": {"cpu": 1, "memory": 1}}}',
+     "sn,cpu_milli,memory_mib,gpu\nn,1,1,0\n"],
+)  # fmt: skip
+def test_the_content_tells_the_format_where_the_name_does_not(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert load_trace(str(tmp_path / name)).cluster.names == ("n",)
