@@ -131,10 +131,11 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
 def read_as(settings: Settings, case: Case) -> Case:
     """Says how a dump is meant and run, in words that the processes of a search read as well."""
     options = load_options(settings)
+    state = options.state or ("history" if case.is_own else "")
     topology = ",".join(options.topology)
     chosen: Any = settings.simulate
     return replace(
-        case, state=options.state or "", duration=options.duration or "", topology=topology,
+        case, state=state, duration=options.duration or "", topology=topology,
         demand=chosen.demand or "", ties=chosen.ties or "",
     )  # fmt: skip
 
@@ -150,6 +151,28 @@ def _sources(settings: Settings, request: CasesRequest) -> tuple[tuple[str, ...]
     with blaming("flag --cluster"):
         brought = load_trace(cluster, LoadOptions(traces_folder(settings))).workload
     return ((EMBEDDED,), cluster) if brought is None else ((cluster,), "")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSources:
+    """Names what a training learns on, so that it means the same in every folder."""
+
+    traces: tuple[str, ...]
+    cluster: str  # empty: that of each trace
+
+
+def training_sources(
+    settings: Settings, traces: Sequence[str], cluster: str | None, listener: Listener = SILENT
+) -> TrainingSources:
+    """Names traces and cluster of a training, and notes what of the user's own files is used."""
+    from podium.evaluation.cases import Case
+
+    named, nodes = _sources(settings, CasesRequest(traces=tuple(traces), cluster=cluster))
+    noted = Notes(listener)
+    for each in named:
+        case = Case(each, cluster=nodes, folder=folder_of(settings))
+        with_digest(replace(case, state="history") if case.is_own else case, noted)
+    return TrainingSources(named, nodes)
 
 
 def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:
@@ -190,13 +213,14 @@ def _shift_s(trace: str, wanted: str | None, *, is_timed: bool) -> float:
 
 def with_digest(case: Case, noted: Notes) -> Case:
     """Keeps a digest of what the user's own files hold, so that a changed one is noticed later."""
+    from podium.evaluation.measures import TIMED
+    from podium.traces.kubernetes.run_times import without_times
+
     if not case.is_own:
         return case
     with blaming("flag --trace"):
         trace = case.read()
-    noted.add(trace.notes)
-    if trace.workload is not None and trace.workload.bound_to:
-        noted.add(["pods that run already are offered like all others, to empty nodes"])
+    noted.add(trace.notes if case.protocol in TIMED else without_times(trace.notes))
     return replace(case, digest=case.digest_of(trace))
 
 

@@ -125,6 +125,11 @@ def _manifests(
         return read_manifests(path, rejects, options.reading, wanted, begun, options.on)
 
 
+def _of_experiment(reading: Reading) -> Reading:
+    """Reads the pods of a published experiment as they are: they have no history."""
+    return replace(reading, state=None) if reading.state == "history" else reading
+
+
 def _refuse_wanted(options: LoadOptions) -> None:
     if options.wanted:
         raise UsageError(
@@ -138,7 +143,9 @@ def _unread(trace: Trace, options: LoadOptions) -> Trace:
     """Notes options that speak of the dump of a cluster, which this trace is not."""
     _refuse_wanted(options)
     topology = options.topology if options.on is None else ()  # that of the other nodes
-    given = {"state": options.state, "duration": options.duration, "topology": topology}
+    # What is no dump begins empty, and all of its pods arrive: that is its history.
+    state = None if options.state == "history" else options.state
+    given = {"state": state, "duration": options.duration, "topology": topology}
     notes = [f"{name} is not honoured, this is not the dump of a cluster" for name in given]
     is_given = [bool(value) for value in given.values()]
     more = [note for note, is_used in zip(notes, is_given, strict=True) if is_used]
@@ -270,7 +277,7 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
         first = next(documents, None)
         if first is not None and is_simon_config(first):
             _refuse_wanted(options)
-            return read_simon(first, path, rejects, options.reading)
+            return read_simon(first, path, rejects, _of_experiment(options.reading))
         begun = chain([first], documents) if first is not None else documents
         return _manifests(path, rejects, options, begun)
     raise InputError.at(

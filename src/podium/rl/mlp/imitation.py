@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from podium.evaluation.cases import Case
 from podium.model.records import GPU_MILLI
-from podium.policies import Policy
+from podium.policies import HOLD, Policy
 from podium.policies.networks.mlp import NUM_FEATURES, table_of
 from podium.rl.mlp.candidates import Places
 from podium.rl.mlp.parameters import Arrays
@@ -53,7 +53,8 @@ def _recorded(
     while episode.offer is not None:
         offer = episode.offer
         found = session.scores(offer.pod, offer.nodes)
-        node = int(np.argmax(found.scores))
+        # A session looks at CPU, memory and GPUs; taints and selectors are looked at here.
+        node = int(np.argmax(np.where(offer.feasible, found.scores, HOLD)))
         slot = _slot(offer, node, int(found.gpu_slots[node]))
         step += 1
         if step % every == 0:
