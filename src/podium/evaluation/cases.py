@@ -145,13 +145,14 @@ class Case:
             trace = replace(trace, cluster=other.cluster)
         else:
             trace = load_trace(self.trace, options)
+        trace = placeable(trace) if self.state == "history" else trace
         if self.digest and self.digest != self.digest_of(trace):
             raise InputError(
                 "the files were changed after the search had been planned",
                 where=self.trace,
                 hint="restore them, or begin a new search",
             )
-        return placeable(trace) if self.state == "history" else trace
+        return trace
 
     def digest_of(self, trace: Trace) -> str:
         """Digests nodes, pods and times; of a trace that is drawn by a seed, the nodes alone."""

@@ -16,20 +16,23 @@ from podium.model import Cluster, Workload
 from podium.traces.notes import counted
 from podium.traces.trace import Trace
 
+MOST_LEFT_OUT = 0.5
+"""Mistakes are few: where more than this share of the pods fits nowhere, the cluster is amiss."""
+
 Flags = npt.NDArray[np.bool_]
 
 
 def placeable(trace: Trace) -> Trace:
     """Leaves out pods that fit on no empty node, with their gangs, and says so.
 
-    Where none would be left, all stay: the runs themselves tell why nothing is placed.
+    Where most would be left out, all stay: the runs themselves tell what keeps them from nodes.
     """
     if trace.cluster is None or trace.workload is None:
         return trace
     reasons = misfits(trace.cluster, trace.workload)
     is_out = _with_gangs(trace.workload, np.array([bool(each) for each in reasons]))
     count = int(is_out.sum())
-    if not count or is_out.all():
+    if not count or count > MOST_LEFT_OUT * len(is_out):
         return trace
     told = Counter(each for each in reasons if each).most_common()
     why = ", ".join(f"{reason} {pods:,}" for reason, pods in told)

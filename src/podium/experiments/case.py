@@ -20,7 +20,7 @@ from podium.policies.registry import RUN
 from podium.settings import Settings
 from podium.sim import Protocol, Setup
 from podium.sim.engine import usual_setup
-from podium.traces.catalogue import EMBEDDED, LoadOptions, load_on, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, load_on, load_trace, tolerant
 from podium.traces.kubernetes.run_times import without_times
 from podium.traces.notes import counted
 from podium.traces.trace import Trace
@@ -169,7 +169,8 @@ class _Sources:
     def trace_on(self, nodes: Trace, options: LoadOptions) -> list[Trace]:
         """Loads the pods, and gives them back with the nodes on which they are placed."""
         if self.inputs.trace is not None:
-            return [loaded_already(self.inputs.trace, options), replace(nodes, workload=None)]
+            pods = tolerant(loaded_already(self.inputs.trace, options), nodes.cluster)
+            return [pods, replace(nodes, workload=None)]
         reference = self.settings.simulate.trace
         with blaming(place_of(self.settings, "simulate.trace")):
             pods, given = load_on(reference, nodes, options)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UsageError
+from podium.experiments.leeway import require_leeway
 from podium.experiments.listener import SILENT, Listener, Notes
 from podium.experiments.loading import load_options
 from podium.experiments.places import blaming, traces_folder
@@ -75,6 +76,7 @@ def training_set(
     """Builds the training cases; what is held out of a trace is never among them."""
     from podium.evaluation.cases import TrainingSet, trace_cases
     from podium.evaluation.default_cases import default_training
+    from podium.evaluation.measures import TIMED
     from podium.search.judging.fitness import fitness_named
 
     with blaming("flag --fitness"):
@@ -86,6 +88,10 @@ def training_set(
     templates = [with_digest(each, noted) for each in _templates(settings, request, kinds)]
     cases = trace_cases(templates, request.seeds or TRACE_SEEDS)
     _check(cases[: len(templates)])
+    own = [case for case in cases if case.is_own and case.protocol not in TIMED]
+    if own:
+        # Beside the cluster as it is, one that is perturbed.
+        require_leeway(own[: 2 * len(templates)])
     return TrainingSet(cases)
 
 

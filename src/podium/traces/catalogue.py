@@ -12,8 +12,9 @@ import numpy as np
 
 from podium.errors import InputError, MissingError, PodiumError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
-from podium.model import Workload
+from podium.model import Cluster, Workload
 from podium.traces.kubernetes.documents import RECORDING, SUFFIXES, Document, read_documents
+from podium.traces.kubernetes.gpu_taints import tolerating
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
@@ -102,12 +103,20 @@ def load_on(reference: str, nodes: Trace, options: LoadOptions) -> list[Trace]:
     """
     trace = load_trace(reference, replace(options, on=nodes))
     if trace.on is None:
-        return [trace, replace(nodes, workload=None)]
+        return [tolerant(trace, nodes.cluster), replace(nodes, workload=None)]
     cluster = trace.cluster and replace(trace.cluster, name=nodes.name)
     # What is to be said of nodes that were read again is said in the notes of the trace.
     notes = () if nodes.of_nodes else nodes.notes
     given = replace(nodes, cluster=cluster, workload=None, notes=notes)
     return [replace(trace, cluster=None), given]
+
+
+def tolerant(trace: Trace, cluster: Cluster | None) -> Trace:
+    """Lets pods of a source without tolerations onto the GPU nodes of a cluster, with a note."""
+    if trace.workload is None or cluster is None:
+        return trace
+    workload, notes = tolerating(trace.workload, cluster)
+    return replace(trace, workload=workload, notes=(*trace.notes, *notes))
 
 
 def _manifests(

@@ -29,13 +29,14 @@ def pod(name, *, cpu_milli=1_000, **others):
 def test_pods_that_no_empty_node_takes_are_left_out_with_their_gangs_and_a_note():
     found = placeable(
         trace_of(
-            pod("fits", arrival_s=5.0), pod("huge", cpu_milli=9_000, arrival_s=1.0),
+            *(pod(name, arrival_s=5.0) for name in "abcd"),
+            pod("huge", cpu_milli=9_000, arrival_s=1.0),
             pod("no-tol", constraints=Constraints(), arrival_s=2.0),
             pod("one", gang="g", arrival_s=3.0),
             pod("two", gang="g", cpu_milli=9_001, arrival_s=0.0),
         )
     )  # fmt: skip
-    assert found.workload.names == ("fits",)
+    assert found.workload.names == ("a", "b", "c", "d")
     assert found.notes == (
         "no node can take them even when it is empty, so left out: 4 pods (cpu 2, taint 1)",
     )
@@ -46,9 +47,9 @@ def test_pods_that_do_not_fit_together_all_stay():
     assert placeable(trace) is trace
 
 
-def test_where_no_pod_fits_all_stay():
-    trace = trace_of(pod("huge", cpu_milli=9_000))
-    assert misfits(trace.cluster, trace.workload) == ["cpu"]
+def test_where_most_pods_fit_nowhere_all_stay():
+    trace = trace_of(pod("fits"), pod("huge", cpu_milli=9_000), pod("huger", cpu_milli=9_001))
+    assert misfits(trace.cluster, trace.workload) == ["", "cpu", "cpu"]
     assert placeable(trace) is trace
 
 
