@@ -159,6 +159,12 @@ class PolicyError(PodiumError):
     """A policy breaks its contract."""
 
 
+class UndecidedError(PodiumError):
+    """Whatever policy decides, the outcome is the same, so there is no answer."""
+
+    exit_code = 1
+
+
 class MissingError(PodiumError):
     """Something outside Podium is not there: data, a key, a cluster."""
 

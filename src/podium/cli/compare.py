@@ -86,8 +86,19 @@ def compare(
         screen.note(kept_note(keep_comparison(settings, inputs, request, found, keeping)))
     if is_json:
         print_json(found.as_object())
+    elif found.alike:
+        show_alike(screen, found)
     else:
         show(screen, found)
+    if found.alike:
+        raise typer.Exit(1)
+
+
+def show_alike(screen: Screen, found: PolicyComparison) -> None:
+    """Says why nothing is ranked, and what would change that."""
+    reason, way_out = found.alike.split("\n")
+    print(f"no ranking: {reason}")
+    screen.note(f"try: {way_out}")
 
 
 def show(screen: Screen, found: PolicyComparison) -> None:

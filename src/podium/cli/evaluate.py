@@ -8,6 +8,7 @@ import typer
 
 from podium.cli import figures
 from podium.cli.case_options import CaseOptions, Jobs, Metric
+from podium.cli.compare import show_alike
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.knowledge import knowledge_notes
@@ -68,17 +69,21 @@ def evaluate(
         found = evaluate_policies(settings, case.inputs(), request, listener)
     if is_json:
         print_json([each.as_object() for each in found])
-        return
-    for number, trial in enumerate(found):
+    for number, trial in enumerate([] if is_json else found):
         if number:
             print()
         _show(screen, trial)
+    if all(each.comparison.alike for each in found):
+        raise typer.Exit(1)
 
 
 def _show(screen: Screen, trial: SettingTrial) -> None:
     ranking, metric = trial.comparison.ranking, trial.comparison.ranking.metric
     first, seeds = next(iter(trial.comparison.runs.values()))[0], len(ranking.seeds)
     print(f"{trial.protocol}: {first['trace']}, {figures.counted(seeds, 'seed')}, {metric}")
+    if trial.comparison.alike:
+        show_alike(screen, trial.comparison)
+        return
     rows, holding = [], {row.policy for row in ranking.rows if row.may_hold}
     for policy, leads in trial.leads.items():
         mean = trial.comparison.mean(policy, metric)

@@ -43,7 +43,8 @@ State = Annotated[
     str | None,
     typer.Option(
         "--state",
-        help="How a cluster's dump begins: now (pods stay where they run) or empty.",
+        help="How a cluster's dump begins: now (pods stay where they run), empty, or history "
+        "(empty; what runs, ran and waits arrives when it was created).",
         show_default=False,
     ),
 ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,14 +18,17 @@ from podium.cli.group import new_app
 from podium.cli.options import Json, RunId, StoreUrl, read_settings, typed_command
 from podium.cli.render import Rhythm, Screen, print_json
 from podium.cli.signals import stopping_between
-from podium.cli.watch import ScreenListener
+from podium.cli.watch import ScreenListener, watching
 from podium.experiments.places import blaming
 from podium.experiments.runs import check_name
 
 if TYPE_CHECKING:
+    from podium.experiments.listener import Listener
     from podium.experiments.train import TrainingOutcome, TrainingRequest
+    from podium.experiments.training import TrainingSources
     from podium.rl.ppo.ablation import AblationRow
     from podium.rl.training import TrainingProgress
+    from podium.settings import Settings
 
 app = new_app(__doc__)
 
@@ -110,6 +114,33 @@ class NewOptions:
     seed: Annotated[int, typer.Option("--seed", help="Random seed.", min=0)] = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """The options of what is learned on."""
+
+    trace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trace", help="Trace to train on, by name or file; repeatable.", show_default=False
+        ),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", help="Cluster by name or file, for traces without nodes.",
+            show_default=False,
+        ),
+    ] = None  # fmt: skip
+
+    def sources(self, settings: Settings, listener: Listener) -> TrainingSources | None:
+        """Reads what is named, and says what of it is learned on."""
+        from podium.experiments.training import training_sources
+
+        if not self.trace and self.cluster is None:
+            return None
+        return training_sources(settings, self.trace or (), self.cluster, listener)
+
+
 @app.command()
 @with_blocks
 def qtable(
@@ -124,22 +155,22 @@ def qtable(
 @app.command()
 @with_blocks
 def mlp(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
-    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, of: SourceOptions, new: NewOptions, limits: LimitOptions,
+    save: RunName = None, plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a net that scores a pod on a node; ctrl-C stops it, resume continues."""
-    request = _request("mlp", new, limits)
+    request = _request("mlp", _on(ctx, "mlp", of, new), limits)
     _train(ctx, request, save, plot, store, is_json=is_json)
 
 
 @app.command()
 @with_blocks
 def ppo(
-    ctx: typer.Context, *, new: NewOptions, limits: LimitOptions, save: RunName = None,
-    plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
+    ctx: typer.Context, *, of: SourceOptions, new: NewOptions, limits: LimitOptions,
+    save: RunName = None, plot: PlotFile = None, store: StoreUrl = None, is_json: Json = False,
 ) -> None:  # fmt: skip
     """Trains a net that attends to all nodes and may hold pods; ctrl-C stops it."""
-    request = _request("ppo", new, limits)
+    request = _request("ppo", _on(ctx, "ppo", of, new), limits)
     _train(ctx, request, save, plot, store, is_json=is_json)
 
 
@@ -248,6 +279,20 @@ def _train(
     with _following(screen) as listener, stopping_between() as is_stopped:
         found = training.begin(entry, request, listener, is_stopped)
     _show(screen, found, plot, is_json=is_json)
+
+
+def _on(ctx: typer.Context, algorithm: Algorithm, of: SourceOptions, new: NewOptions) -> NewOptions:
+    """Writes traces and cluster as the changes of a configuration that they are."""
+    settings = read_settings(ctx)
+    with watching(Screen(settings.display)) as listener:
+        found = of.sources(settings, listener)
+    if found is None:
+        return new
+    told = [f"workload.traces={json.dumps(found.traces)}"]
+    told.append(f"workload.cluster={json.dumps(found.cluster)}")
+    # All nodes of one's own cluster: what pods select may be on few of them.
+    told += ["cluster.nodes=0"] if algorithm == "ppo" else []
+    return replace(new, changes=[*told, *(new.changes or [])])
 
 
 def _request(algorithm: Algorithm, new: NewOptions, limits: LimitOptions) -> TrainingRequest:

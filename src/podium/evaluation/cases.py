@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError, UsageError
+from podium.evaluation.demand import placeable
 from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, TIMED
 from podium.evaluation.splits import (
     BY_SEED,
@@ -68,7 +69,7 @@ class Case:
     until: float = 1.0
     digest: str = ""  # of what files gave when the case was planned; empty: not checked
     # How the dump of a cluster is meant, as `LoadOptions` says.
-    state: Literal["now", "empty", ""] = ""
+    state: Literal["now", "empty", "history", ""] = ""
     duration: str = ""
     topology: str = ""  # keys, separated by commas
     # A version of the recorded arrivals instead of stretches: each is moved about so much.
@@ -127,7 +128,10 @@ class Case:
         return self.plan_on(self.read(), policy)
 
     def read(self) -> Trace:
-        """Loads the trace of the case; one read from files is the same for every seed."""
+        """Loads the trace of the case; one read from files is the same for every seed.
+
+        Of the history of a cluster, pods are left out that no node of it could ever take.
+        """
         folder = Path(self.folder) if self.folder else None
         # The same for every seed, also where run times of pods are drawn.
         alike = LoadOptions(
@@ -141,6 +145,7 @@ class Case:
             trace = replace(trace, cluster=other.cluster)
         else:
             trace = load_trace(self.trace, options)
+        trace = placeable(trace) if self.state == "history" else trace
         if self.digest and self.digest != self.digest_of(trace):
             raise InputError(
                 "the files were changed after the search had been planned",
@@ -179,7 +184,9 @@ class Case:
             )
         cluster = trace.cluster
         if self.nodes is not None and self.nodes < len(cluster):
-            cluster = sampled(cluster, self.nodes, self.seed)
+            part = sampled(cluster, self.nodes, self.seed)
+            # Of a cluster with few GPU nodes, a part without any teaches nothing.
+            cluster = part if part.gpu_total else cluster
         if self.is_perturbed:
             cluster = perturbed(cluster, self.seed)
         return cluster, self._workload(trace.workload, cluster)
@@ -336,7 +343,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "nodes": _is_size,
     "pods": _is_size,
     "protocol": lambda value: value in (INFLATION, *TIMED),
-    "state": lambda value: value in ("now", "empty", ""),
+    "state": lambda value: value in ("now", "empty", "history", ""),
     "demand": lambda value: value in ("trace", "seen", "warm", ""),
     "ties": lambda value: value in ("order", "profile", ""),
     "ratio": lambda value: _is_number(value, math.ulp(0), 100),

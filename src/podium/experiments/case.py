@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UsageError
+from podium.evaluation.demand import placeable
 from podium.experiments.listener import SILENT, Listener
 from podium.experiments.loading import load_options
 from podium.experiments.places import blaming, place_of
@@ -20,7 +21,8 @@ from podium.policies.registry import RUN
 from podium.settings import Settings
 from podium.sim import Protocol, Setup
 from podium.sim.engine import usual_setup
-from podium.traces.catalogue import EMBEDDED, LoadOptions, load_on, load_trace
+from podium.traces.catalogue import EMBEDDED, LoadOptions, load_on, load_trace, tolerant
+from podium.traces.kubernetes.run_times import without_times
 from podium.traces.notes import counted
 from podium.traces.trace import Trace
 
@@ -114,20 +116,30 @@ def _options(settings: Settings, inputs: Inputs, seed: int | None) -> LoadOption
         settings, seed=settings.simulate.seed if seed is None else seed, nodes=inputs.nodes,
         pods=inputs.pods, is_skipping_bad=inputs.is_skipping_bad, wanted=inputs.wanted,
     )  # fmt: skip
-    return replace(options, waiting=inputs.waiting)
+    options = replace(options, waiting=inputs.waiting)
+    # What is drawn again and again is what a cluster has to do, whatever of it runs just now.
+    is_drawn = settings.simulate.protocol == "inflation" and inputs.orders is None
+    is_drawn = is_drawn and options.state is None and not inputs.wanted
+    return replace(options, state="history") if is_drawn else options
 
 
 def case_of(
     settings: Settings, inputs: Inputs, traces: list[Trace], seed: int | None = None
 ) -> Case:
     """Makes a case of loaded traces; without pods there is none."""
-    cluster = _cluster(traces, _options(settings, inputs, seed))
+    options = _options(settings, inputs, seed)
+    cluster = _cluster(traces, options)
     given = _workload(settings, traces)
     workload = _housed(given, cluster)
+    left_out = _homeless(len(given) - len(workload))
     experiment = next((trace.experiment for trace in traces if trace.experiment), None)
     choice = Choice(settings, experiment, inputs.orders)
     run_seed = choice.seed() if seed is None else seed
     protocol = choice.protocol(run_seed)
+    drawn_notes: tuple[str, ...] = ()
+    if options.state == "history" and protocol.name == "inflation":
+        drawn = placeable(Trace("", cluster, workload))
+        workload, drawn_notes = drawn.workload or workload, drawn.notes
     _require_run_times(workload, protocol)
     if inputs.orders:
         check_order_of(inputs.orders, protocol, cluster, workload)
@@ -139,8 +151,8 @@ def case_of(
                 demand=settings.simulate.demand, ties=settings.simulate.ties,
             ),
         )  # fmt: skip
-    left_out = _homeless(len(given) - len(workload))
-    notes = (*_notes(traces), *left_out, *_lacks(cluster), *choice.unused(protocol))
+    notes = (*_told(traces, protocol), *left_out, *drawn_notes, *_lacks(cluster))
+    notes = (*notes, *choice.unused(protocol))
     return Case(cluster, workload, protocol, setup, notes)
 
 
@@ -169,7 +181,8 @@ class _Sources:
     def trace_on(self, nodes: Trace, options: LoadOptions) -> list[Trace]:
         """Loads the pods, and gives them back with the nodes on which they are placed."""
         if self.inputs.trace is not None:
-            return [loaded_already(self.inputs.trace, options), replace(nodes, workload=None)]
+            pods = tolerant(loaded_already(self.inputs.trace, options), nodes.cluster)
+            return [pods, replace(nodes, workload=None)]
         reference = self.settings.simulate.trace
         with blaming(place_of(self.settings, "simulate.trace")):
             pods, given = load_on(reference, nodes, options)
@@ -280,6 +293,12 @@ def _require_run_times(workload: Workload, protocol: Protocol) -> None:
 def _homeless(count: int) -> Iterator[str]:
     if count:
         yield f"bound to nodes that the cluster does not have, so left out: {counted(count, 'pod')}"
+
+
+def _told(traces: list[Trace], protocol: Protocol) -> Iterator[str]:
+    """Leaves out what is said about run times where nobody leaves."""
+    notes = _notes(traces)
+    return notes if protocol.name == "replay" else without_times(notes)
 
 
 def _notes(traces: list[Trace]) -> Iterator[str]:

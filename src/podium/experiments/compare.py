@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -28,6 +29,9 @@ DEFAULT_SEEDS = "1000-1009"
 MOST_SEEDS = 10_000
 _SEEDS = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*")
 
+_Run = tuple[dict[str, Any], Mapping[str, int]]
+"""The summary of a run, and where it placed no pod, how many were refused for what."""
+
 Summaries = Mapping[str, Sequence[dict[str, Any]]]
 """The summary of every policy on each seed, by the policy's name."""
 
@@ -49,6 +53,7 @@ class PolicyComparison:
     ranking: Comparison
     runs: Summaries
     trace_digest: str = ""
+    alike: str = ""  # why nothing can be ranked: the reason, and the way out in a second line
 
     @property
     def is_replay(self) -> bool:
@@ -68,6 +73,7 @@ class PolicyComparison:
     def as_object(self) -> dict[str, Any]:
         """Describes the comparison with all its runs."""
         return {
+            **({"alike": self.alike.splitlines()} if self.alike else {}),
             "comparison": self.ranking,
             "runs": [run for runs in self.runs.values() for run in runs],
         }
@@ -86,6 +92,8 @@ class PolicyComparison:
         return html_table(f"{len(self.ranking.seeds)} seeds, by {metric}", titles, rows)
 
     def __repr__(self) -> str:
+        if self.alike:
+            return f"<PolicyComparison by {self.ranking.metric}: {self.alike.splitlines()[0]}>"
         ranked = ", ".join(f"{row.rank} {row.policy}" for row in self.ranking.rows)
         return f"<PolicyComparison by {self.ranking.metric}: {ranked}>"
 
@@ -95,19 +103,20 @@ def compare(
 ) -> PolicyComparison:
     """Runs every policy on every seed and ranks them."""
     from podium.evaluation.comparison import compare as rank
+    from podium.reports.idle import alike_note
 
     check_metric(request.metric)
     policies = request.policies
     Notes(listener).add(f"{policy.name}: {note}" for policy in policies for note in policy.notes)
     done = _run_all(settings, inputs, request, listener)
     runs = done.runs
-    if done.idle:
-        listener.advise(done.idle)
     is_replay = next(iter(runs.values()))[0]["protocol"] == "replay"
     metric = request.metric or ("wait_mean_s" if is_replay else "gpu_allocation")
-    return PolicyComparison(
-        rank(runs, metric, _holding(policies, runs, listener)), runs, done.digest
-    )
+    alike = alike_note(runs, metric, done.refused, done.idle)
+    if done.idle and not alike:
+        listener.advise(done.idle)
+    ranking = rank(runs, metric, _holding(policies, runs, listener))
+    return PolicyComparison(ranking, runs, done.digest, alike)
 
 
 def check_metric(metric: str | None) -> None:
@@ -158,6 +167,7 @@ def _run_all(
     policies, seeds, jobs = request.policies, request.seeds, request.jobs
     announce_compilation(listener)
     found: dict[str, list[dict[str, Any]]] = {policy.name: [] for policy in policies}
+    refused = Counter[str]()
     noted, counter = Notes(listener), _Counter(listener, len(policies) * len(seeds))
     traces = TraceDigest()
     with cancelling(ThreadPoolExecutor(jobs or os.cpu_count() or 1, WORK)) as pool:
@@ -168,9 +178,12 @@ def _run_all(
             traces.add(case)
             waiting = [pool.submit(_run, case, policy) for policy in policies]
             for policy, future in zip(policies, waiting, strict=True):
-                found[policy.name].append(counter.wait_for(future))
+                summary, words = counter.wait_for(future)
+                found[policy.name].append(summary)
+                refused.update(words)
     summaries = [run for runs in found.values() for run in runs]
-    return _Runs(found, traces.digest, idle_note(case.cluster, case.workload, summaries))
+    idle = idle_note(case.cluster, case.workload, summaries)
+    return _Runs(found, traces.digest, idle, refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +191,7 @@ class _Runs:
     runs: dict[str, list[dict[str, Any]]]  # by policy, in order of seeds
     digest: str  # of what was simulated
     idle: str  # notes that nothing could differ, if so
+    refused: Counter[str]  # pods by why they were not placed, of runs that placed none
 
 
 @dataclass(slots=True)
@@ -192,7 +206,7 @@ class _Counter:
         self.done += runs
         self.listener.progress("simulating", self.done, self.total)
 
-    def wait_for(self, future: Future[dict[str, Any]]) -> dict[str, Any]:
+    def wait_for(self, future: Future[_Run]) -> _Run:
         while not wait([future], POLL_S).done:
             self.add(0)
         found = future.result()
@@ -200,13 +214,14 @@ class _Counter:
         return found
 
 
-def _run(case: Case, policy: Policy) -> dict[str, Any]:
+def _run(case: Case, policy: Policy) -> _Run:
+    from podium.reports.idle import refused_words
     from podium.reports.summary import summarise
     from podium.sim import simulate
 
     with advising(policy):
         result = simulate(case.cluster, case.workload, policy, case.protocol, case.setup)
-    return summarise(result)
+    return summarise(result), refused_words(result)
 
 
 def _holding(policies: Sequence[Policy], found: Summaries, listener: Listener) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from podium.errors import UsageError
 from podium.experiments.listener import SILENT, Listener, Notes
 from podium.files.excerpt import escaped
 from podium.files.html import html_table
+from podium.traces.kubernetes.run_times import without_times
 
 if TYPE_CHECKING:
     from podium.experiments.case import Case, Inputs
@@ -230,7 +231,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     case = case_of(settings, inputs, traces)
     _require_nodes(settings, inputs, case)
     told = Notes(listener)
-    notes = (*_that_matter(case.notes), *policy.notes)
+    notes = (*without_times(case.notes), *policy.notes)
     told.add(notes)
     result = run_case(case, policy, listener)
     has_preemption = result.evictions is not None
@@ -278,7 +279,7 @@ def _full_name(result: Result, pod: int) -> str:
 def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) -> Fit:
     """Answers for nodes alone, and for pods that all wait for something else than a node."""
     listed = (note for trace in traces for note in trace.notes)
-    notes = (*_that_matter(listed), *policy.notes)
+    notes = (*without_times(listed), *policy.notes)
     Notes(listener).add(notes)
     return Fit(
         trace=traces[0].name,
@@ -302,14 +303,6 @@ def _untried(trace: Trace) -> tuple[str, ...]:
         verb = "is" if sum(trace.suspended.values()) == 1 else "are"
         told.append(f"{told_jobs(trace.suspended, pods)} {verb} suspended")
     return tuple(told)
-
-
-def _that_matter(notes: Iterable[str]) -> Iterator[str]:
-    """Leaves out what is said about run times: while pods are placed, nobody leaves."""
-    from podium.traces.kubernetes.run_times import AGAIN, DRAWN
-    from podium.traces.notes import NO_DURATIONS
-
-    return (note for note in notes if not note.startswith((AGAIN, DRAWN, NO_DURATIONS)))
 
 
 def _preemption(result: Result) -> Iterator[str]:

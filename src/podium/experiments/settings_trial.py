@@ -54,8 +54,10 @@ class SettingTrial:
         first = next(iter(self.comparison.runs.values()))[0]
         keys = ("trace", "cluster", "load", "ratio")
         case = {key: first[key] for key in keys if key in first}
+        alike = self.comparison.alike
         told = {"protocol": self.protocol, "metric": ranking.metric, "seeds": ranking.seeds}
         holding = [row.policy for row in ranking.rows if row.may_hold]
+        told |= {"alike": alike.splitlines()} if alike else {}
         return {**told, **case, "means": means, "may_hold": holding, "leads": dict(self.leads)}
 
 
@@ -116,7 +118,9 @@ def _setting(
     from podium.reports.idle import busier_load
     from podium.traces.catalogue import EMBEDDED
 
-    own = replace(settings, simulate=replace(settings.simulate, protocol=protocol))
+    # Of a dump, what runs and ran is placed anew: what is pending alone is the same for all.
+    state = settings.simulate.state or (None if inputs.orders else "history")
+    own = replace(settings, simulate=replace(settings.simulate, protocol=protocol, state=state))
     is_free = settings.simulate.trace == EMBEDDED and settings.simulate.cluster is None
     if is_free and inputs.nodes is None and inputs.trace is None:
         inputs = replace(inputs, nodes=NODES)

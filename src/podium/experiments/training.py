@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UsageError
+from podium.experiments.leeway import require_leeway
 from podium.experiments.listener import SILENT, Listener, Notes
 from podium.experiments.loading import load_options
 from podium.experiments.places import blaming, traces_folder
@@ -75,6 +76,7 @@ def training_set(
     """Builds the training cases; what is held out of a trace is never among them."""
     from podium.evaluation.cases import TrainingSet, trace_cases
     from podium.evaluation.default_cases import default_training
+    from podium.evaluation.measures import TIMED
     from podium.search.judging.fitness import fitness_named
 
     with blaming("flag --fitness"):
@@ -86,6 +88,10 @@ def training_set(
     templates = [with_digest(each, noted) for each in _templates(settings, request, kinds)]
     cases = trace_cases(templates, request.seeds or TRACE_SEEDS)
     _check(cases[: len(templates)])
+    own = [case for case in cases if case.is_own and case.protocol not in TIMED]
+    if own:
+        # Beside the cluster as it is, one that is perturbed.
+        require_leeway(own[: 2 * len(templates)])
     return TrainingSet(cases)
 
 
@@ -131,10 +137,11 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
 def read_as(settings: Settings, case: Case) -> Case:
     """Says how a dump is meant and run, in words that the processes of a search read as well."""
     options = load_options(settings)
+    state = options.state or ("history" if case.is_own else "")
     topology = ",".join(options.topology)
     chosen: Any = settings.simulate
     return replace(
-        case, state=options.state or "", duration=options.duration or "", topology=topology,
+        case, state=state, duration=options.duration or "", topology=topology,
         demand=chosen.demand or "", ties=chosen.ties or "",
     )  # fmt: skip
 
@@ -150,6 +157,28 @@ def _sources(settings: Settings, request: CasesRequest) -> tuple[tuple[str, ...]
     with blaming("flag --cluster"):
         brought = load_trace(cluster, LoadOptions(traces_folder(settings))).workload
     return ((EMBEDDED,), cluster) if brought is None else ((cluster,), "")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSources:
+    """Names what a training learns on, so that it means the same in every folder."""
+
+    traces: tuple[str, ...]
+    cluster: str  # empty: that of each trace
+
+
+def training_sources(
+    settings: Settings, traces: Sequence[str], cluster: str | None, listener: Listener = SILENT
+) -> TrainingSources:
+    """Names traces and cluster of a training, and notes what of the user's own files is used."""
+    from podium.evaluation.cases import Case
+
+    named, nodes = _sources(settings, CasesRequest(traces=tuple(traces), cluster=cluster))
+    noted = Notes(listener)
+    for each in named:
+        case = Case(each, cluster=nodes, folder=folder_of(settings))
+        with_digest(replace(case, state="history") if case.is_own else case, noted)
+    return TrainingSources(named, nodes)
 
 
 def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:
@@ -190,13 +219,14 @@ def _shift_s(trace: str, wanted: str | None, *, is_timed: bool) -> float:
 
 def with_digest(case: Case, noted: Notes) -> Case:
     """Keeps a digest of what the user's own files hold, so that a changed one is noticed later."""
+    from podium.evaluation.measures import TIMED
+    from podium.traces.kubernetes.run_times import without_times
+
     if not case.is_own:
         return case
     with blaming("flag --trace"):
         trace = case.read()
-    noted.add(trace.notes)
-    if trace.workload is not None and trace.workload.bound_to:
-        noted.add(["pods that run already are offered like all others, to empty nodes"])
+    noted.add(trace.notes if case.protocol in TIMED else without_times(trace.notes))
     return replace(case, digest=case.digest_of(trace))
 
 

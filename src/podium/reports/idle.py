@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from podium.model import Cluster, Workload
 from podium.model.workload import gpu_demand
+from podium.sim.result import PLACED, Result
 
 LARGEST_LOAD = 2.0**30
+MOST_REASONS = 3
+
+_TAINT = re.compile(r"untolerated taint \{([^:=}]+)")
+_WAYS_OUT = {
+    "taint": "give the pods tolerations, or take the taints off the nodes",
+    "selector": "let the pods select nodes that are there",
+    "gpu-model": "let the pods ask for GPU models that are there",
+}
+_BIGGER = "compare the requests of the pods with the nodes: podium traces info shows both"
 
 
 def idle_note(cluster: Cluster, workload: Workload, summaries: Sequence[dict[str, Any]]) -> str:
@@ -59,3 +71,70 @@ def busier_load(cluster: Cluster, workload: Workload, load: float) -> float | No
         if (demand * within_s).sum() >= cluster.gpu_milli_total * span_s / load:
             break
     return load
+
+
+def refused_words(result: Result) -> Mapping[str, int]:
+    """Counts the pods of a run that placed none, by why: the reason, and the key of a taint."""
+    from podium.sim.refusal import refusal_of
+
+    arriving = range(len(result.plan.bound), len(result.status))
+    if any(result.status[pod] == PLACED for pod in arriving):
+        return {}
+    words = Counter[str]()
+    for pod in arriving:
+        refusal = refusal_of(result, pod)
+        if refusal is not None:
+            found = _TAINT.search(" ".join(refusal.counts)) if refusal.reason == "taint" else None
+            words[f"{refusal.reason} {found[1]}" if found else refusal.reason] += 1
+    return words
+
+
+def alike_note(
+    runs: Mapping[str, Sequence[dict[str, Any]]], metric: str, refused: Mapping[str, int],
+    idle: str,
+) -> str:  # fmt: skip
+    """Says why policies cannot be ranked, and in a second line the way out; often nothing.
+
+    They cannot where no pod is placed, or where all score the same on every seed.
+    """
+    listed = list(runs.values())
+    every = [run for summaries in listed for run in summaries]
+    if not any(run["placed"] for run in every):
+        return _nothing(every, refused)
+    scores = {tuple((run[metric], run["placed"]) for run in summaries) for summaries in listed}
+    if len(listed) < 2 or len(scores) > 1:
+        return ""
+    who = "both policies" if len(listed) == 2 else f"all {len(listed)} policies"
+    told = f"{who} place as many pods, with the same {metric}"
+    if idle:
+        return f"{told}\n{idle}"
+    return f"{told}{_left_over(every[0])}\n{_way_out(every[0])}"
+
+
+def _nothing(every: Sequence[dict[str, Any]], refused: Mapping[str, int]) -> str:
+    asked = sum(run["pods"] - run.get("bound", 0) for run in every)
+    most = Counter(refused).most_common(MOST_REASONS)
+    told = ", ".join(f"{why}: {count:,} of {asked:,} pods" for why, count in most)
+    reason = most[0][0].partition(" ")[0] if most else ""
+    way_out = _WAYS_OUT.get(reason, _BIGGER)
+    return f"no policy places any pod{f' ({told})' if told else ''}\n{way_out}"
+
+
+def _left_over(run: dict[str, Any]) -> str:
+    refused = list(run.get("refusals", {}).items())[:MOST_REASONS]
+    told = ", ".join(f"{why} {count:,}" for why, count in refused)
+    return f" (not placed: {told})" if told else ""
+
+
+def _way_out(run: dict[str, Any]) -> str:
+    reason = next(iter(run.get("refusals", {})), "")
+    if reason in _WAYS_OUT:
+        return _WAYS_OUT[reason]
+    if "bound" in run:
+        return (
+            f"{run['bound']:,} of {run['pods']:,} pods run already and stay where they are; "
+            "--state history places them anew, with those that ran"
+        )
+    if run["protocol"] == "inflation":
+        return "take fewer nodes (--nodes), or pods that ask for other things (--trace)"
+    return "let more pods arrive: --protocol inflation --ratio 1.3, or another trace"

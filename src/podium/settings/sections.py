@@ -82,9 +82,10 @@ class Simulate:
     state: str | None = field(
         default=None,
         metadata=data(
-            "how the dump of a cluster begins: with its pods where they run, or empty; "
-            "unset: now where pods run",
-            choices=("now", "empty"),
+            "how the dump of a cluster begins: with its pods where they run, empty with all of "
+            "them to place, or empty with those that ran, too, each at its creation; unset: "
+            "history where demand is drawn (inflation, search, training), else now where pods run",
+            choices=("now", "empty", "history"),
         ),
     )
     duration: str | None = field(

@@ -12,7 +12,7 @@ import numpy as np
 
 from podium.errors import InputError, MissingError, PodiumError, UnknownName, UsageError
 from podium.files.text_file import format_suffix
-from podium.model import Workload
+from podium.model import Cluster, Workload
 from podium.traces.kubernetes.documents import (
     RECORDING,
     SUFFIXES,
@@ -22,6 +22,7 @@ from podium.traces.kubernetes.documents import (
     looks_like_objects,
     read_documents,
 )
+from podium.traces.kubernetes.gpu_taints import tolerating
 from podium.traces.kubernetes.manifest import Reading, read_manifests
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
@@ -114,12 +115,20 @@ def load_on(reference: str, nodes: Trace, options: LoadOptions) -> list[Trace]:
     """
     trace = load_trace(reference, replace(options, on=nodes))
     if trace.on is None:
-        return [trace, replace(nodes, workload=None)]
+        return [tolerant(trace, nodes.cluster), replace(nodes, workload=None)]
     cluster = trace.cluster and replace(trace.cluster, name=nodes.name)
     # What is to be said of nodes that were read again is said in the notes of the trace.
     notes = () if nodes.of_nodes else nodes.notes
     given = replace(nodes, cluster=cluster, workload=None, notes=notes)
     return [replace(trace, cluster=None), given]
+
+
+def tolerant(trace: Trace, cluster: Cluster | None) -> Trace:
+    """Lets pods of a source without tolerations onto the GPU nodes of a cluster, with a note."""
+    if trace.workload is None or cluster is None:
+        return trace
+    workload, notes = tolerating(trace.workload, cluster)
+    return replace(trace, workload=workload, notes=(*trace.notes, *notes))
 
 
 def _manifests(
@@ -137,6 +146,11 @@ def _manifests(
         return read_manifests(path, rejects, options.reading, wanted, begun, options.on)
 
 
+def _of_experiment(reading: Reading) -> Reading:
+    """Reads the pods of a published experiment as they are: they have no history."""
+    return replace(reading, state=None) if reading.state == "history" else reading
+
+
 def _refuse_wanted(options: LoadOptions) -> None:
     if options.wanted:
         raise UsageError(
@@ -150,7 +164,9 @@ def _unread(trace: Trace, options: LoadOptions) -> Trace:
     """Notes options that speak of the dump of a cluster, which this trace is not."""
     _refuse_wanted(options)
     topology = options.topology if options.on is None else ()  # that of the other nodes
-    given = {"state": options.state, "duration": options.duration, "topology": topology}
+    # What is no dump begins empty, and all of its pods arrive: that is its history.
+    state = None if options.state == "history" else options.state
+    given = {"state": state, "duration": options.duration, "topology": topology}
     notes = [f"{name} is not honoured, this is not the dump of a cluster" for name in given]
     is_given = [bool(value) for value in given.values()]
     more = [note for note, is_used in zip(notes, is_given, strict=True) if is_used]
@@ -285,7 +301,7 @@ def _from_path(path: Path, options: LoadOptions) -> Trace:
         first = next(documents, None)
         if first is not None and is_simon_config(first):
             _refuse_wanted(options)
-            return read_simon(first, path, rejects, options.reading)
+            return read_simon(first, path, rejects, _of_experiment(options.reading))
         begun = chain([first], documents) if first is not None else documents
         return _manifests(path, rejects, options, begun)
     raise InputError.at(

@@ -95,7 +95,7 @@ def search(  # noqa: PLR0913 - the options of the command
     cluster: str | Path | None = None,
     load: float | None = None,
     held_out: str | None = None,
-    state: Literal["now", "empty"] | None = None,
+    state: Literal["now", "empty", "history"] | None = None,
     duration: str | float | None = None,
     topology: str | Sequence[str] | None = None,
     demand: Literal["trace", "seen", "warm"] | None = None,

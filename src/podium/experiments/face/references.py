@@ -37,7 +37,7 @@ def load_policy(reference: AnyPolicy) -> Policy:
 @python_face
 def load_trace(  # noqa: PLR0913 - the options of the commands
     reference: AnyTrace, *, seed: int = 0, nodes: int | None = None, pods: int | None = None,
-    state: Literal["now", "empty"] | None = None, duration: str | float | None = None,
+    state: Literal["now", "empty", "history"] | None = None, duration: str | float | None = None,
     topology: str | Sequence[str] | None = None, skip_bad: bool = False,
 ) -> Trace:  # fmt: skip
     """Loads a trace by name, file or folder; the embedded ones are drawn by the seed.

@@ -20,7 +20,7 @@ from podium.sim.engine import Ranks, Setup, make_plan
 from podium.sim.orders import inflate
 from podium.sim.plan import Plan
 from podium.sim.protocols import Inflation, Protocol, Replay, Rounds
-from podium.traces.catalogue import EMBEDDED, EMBEDDED_16
+from podium.traces.catalogue import EMBEDDED, EMBEDDED_16, is_name
 from podium.traces.openb.families import pods_asking
 from podium.traces.openb.profile import openb_profile
 
@@ -82,6 +82,8 @@ class World:
             if name not in (*_OWN, *_OF_CASES):
                 raise UnknownName.among("setting of a world", name, (*_OWN, *_OF_CASES))
         _check_size(settings.get("nodes"), demand)
+        if not all(map(is_name, filter(None, (trace, settings.get("cluster"))))):
+            settings.setdefault("state", "history")  # of a dump, what runs and ran arrives, too
         own = {name: settings.pop(name) for name in _OWN if name in settings}
         protocol = own.setdefault("protocol", _ROUNDS)
         case = Case(trace, protocol="replay" if _is_replay(protocol) else "inflation", **settings)

@@ -19,7 +19,7 @@ from podium.rl.mlp.candidates import Places
 from podium.rl.mlp.parameters import Array, Arrays
 from podium.rl.mlp.trials import allocations
 from podium.sim import Setup
-from podium.sim.stepping import VectorEnvironment, stepped_plan
+from podium.sim.stepping import ANY_SLOT, VectorEnvironment, stepped_plan
 
 MOST_PLACES = 64
 """Places for a pod among which the net draws; small clusters have no more."""
@@ -58,14 +58,19 @@ def _group(arrays: Arrays, case: Case, environments: int, rng: np.random.Generat
     plan = stepped_plan(source.cluster, source.trace, source.protocol, Setup(case.seed))
     places = Places(table_of(arrays, plan.trace.shapes()), MOST_PLACES)
     world = VectorEnvironment([plan] * environments)
+    is_shared = plan.trace.gpu_shares is not None
     seen, taken, owner = [], [], []
     actions, slots = np.zeros(environments, np.int64), np.zeros(environments, np.int64)
     shown = world.observation
     while not shown.is_done.all():
         for i in np.flatnonzero(~shown.is_done):
             rows = places.listed(shown.pods[i : i + 1], shown.nodes[i], shown.feasible[i])
+            if not len(rows):  # only shared GPUs are left, of which a record says nothing
+                actions[i], slots[i] = np.argmax(shown.feasible[i]), ANY_SLOT
+                continue
             choice = _draw(_scores(arrays, rows), rng)
             actions[i], slots[i] = places.where[choice]
+            slots[i] = ANY_SLOT if is_shared else slots[i]
             if len(rows) > 1:
                 seen.append(rows.copy())
                 taken.append(choice)

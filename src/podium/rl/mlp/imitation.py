@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from podium.evaluation.cases import Case
 from podium.model.records import GPU_MILLI
-from podium.policies import Policy
+from podium.policies import HOLD, Policy
 from podium.policies.networks.mlp import NUM_FEATURES, table_of
 from podium.rl.mlp.candidates import Places
 from podium.rl.mlp.parameters import Arrays
@@ -49,11 +49,18 @@ def _recorded(
     session, table = policy.session(shapes, seed=case.seed), table_of(arrays, shapes)
     episode = Episode.of(plan.cluster, plan.trace, plan.protocol, Setup(case.seed))
     places = Places(table)
+    is_shared = plan.trace.gpu_shares is not None
     rows, step = [], 0
     while episode.offer is not None:
         offer = episode.offer
         found = session.scores(offer.pod, offer.nodes)
-        node = int(np.argmax(found.scores))
+        # A session looks at CPU, memory and GPUs; taints, selectors and shared GPUs are not seen.
+        scores = np.where(offer.feasible, found.scores, HOLD)
+        node = int(np.argmax(scores if scores.max() > HOLD else offer.feasible))
+        is_share = 0 < offer.pod.gpu_milli < GPU_MILLI
+        if scores[node] == HOLD or (is_share and is_shared):
+            episode.apply(node)  # what the pod is there, its record does not say
+            continue
         slot = _slot(offer, node, int(found.gpu_slots[node]))
         step += 1
         if step % every == 0:

@@ -48,7 +48,9 @@ def inflation_case(trace: str, nodes: int, seed: int, **others: Any) -> Case:
     """Describes the inflation of a trace on so many of its nodes."""
     # Traces that are drawn have as many pods as one asks for; files have what they have.
     pods = pods_for(trace, nodes) if is_drawn(trace) else None
-    return Case(trace, nodes, pods, seed=seed, **others)
+    case = Case(trace, nodes, pods, seed=seed, **others)
+    # Of a dump, what runs and ran is demand, too.
+    return replace(case, state="history") if case.is_own else case
 
 
 def allocations(result: Result) -> list[float]:

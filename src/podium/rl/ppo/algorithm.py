@@ -51,6 +51,7 @@ class WorkloadSection:
     traces: tuple[str, ...] = option(
         ("openb",), "Traces or workload families, in turn; mixed: by the mix below."
     )
+    cluster: str = option("", "Another trace, whose nodes are taken; empty: those of each trace.")
     mix: tuple[float, ...] = option(
         (0.3, 0.3, 0.4),
         "Shares of the demand of parts of a GPU, of one GPU and of eight.",
@@ -73,6 +74,10 @@ class WorkloadSection:
             if trace != MIXED and not is_known(trace):
                 wanted = f"traces that `podium traces list` shows, files, or {MIXED}"
                 raise Unfit("traces", trace, wanted)
+        if self.cluster and not is_known(self.cluster):
+            raise Unfit(
+                "cluster", self.cluster, "a trace that `podium traces list` shows, or a file"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +237,7 @@ def _draws(configuration: Configuration, nodes: int | None) -> list[Draw]:
         if trace == MIXED
         else World.of_trace(
             trace, demand=demand, nodes=size or None, is_perturbed=cluster.perturbed,
-            protocol=_protocol(configuration),
+            protocol=_protocol(configuration), cluster=work.cluster,
         ).draw
         for trace in work.traces
         for demand in work.demands

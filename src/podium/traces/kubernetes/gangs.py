@@ -320,6 +320,15 @@ def resolve_gangs(
     return _Resolver(groups, nodes).resolve(members)
 
 
+def whole(gangs: Gangs) -> Gangs:
+    """Lets gangs start with the pods that are there: members that ran may be gone by now."""
+    sizes = Counter(gangs.names)
+    rules = tuple(
+        replace(each, minimum=min(each.minimum, sizes[each.name])) for each in gangs.rules
+    )
+    return replace(gangs, rules=rules)
+
+
 class _Resolver:
     """Works out the gangs of one dump."""
 

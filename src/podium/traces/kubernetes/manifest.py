@@ -10,10 +10,11 @@ from typing import Any
 
 from podium.errors import InputError, UsageError
 from podium.files.text_file import format_suffix
+from podium.model.classes import PODS
 from podium.model.cluster import Cluster, NodeSpec, node_problem
 from podium.model.constraints import Constraints
 from podium.model.disruption import DisruptionBudget
-from podium.model.records import MAX_MODELS
+from podium.model.records import GPU_MILLI, MAX_MODELS
 from podium.model.workload import PodSpec, Workload, models_of
 from podium.traces.fields import FieldError, mapping_at
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
@@ -38,6 +39,7 @@ from podium.traces.kubernetes.gangs import (
     Member,
     on_labelled_nodes,
     resolve_gangs,
+    whole,
 )
 from podium.traces.kubernetes.node import node_outline, node_resources, node_spec, node_with_devices
 from podium.traces.kubernetes.pod import (
@@ -60,6 +62,7 @@ from podium.traces.kubernetes.state import (
     UNBOUND,
     Present,
     State,
+    history_note,
     present,
     timed,
 )
@@ -100,6 +103,11 @@ class Reading:
     seed: int = 0  # draws run times
     waiting: tuple[str, ...] = ()  # gated, suspended: work that is tried though it waits
     follow: Follow | None = field(default=None, compare=False)  # is told how far the reading is
+
+    @property
+    def is_in_place(self) -> bool:
+        """Tells whether pods stay where they run, if there are nodes."""
+        return self.state in (None, "now")
 
 
 AS_IT_IS = Reading()
@@ -341,6 +349,7 @@ class _Pile:
     def trace(self, path: Path, seed: int) -> Trace:
         """Builds the trace of what was read; the seed draws run times."""
         found = present(self.pods, self.nodes, self.reading.state)
+        self._take_off(found.staying)
         # Pods that all wait for their gates are an answer, if none could not be read.
         waiting = found.remarks[GATED] + self.suspended_pods
         is_waiting = bool(waiting) and not self.rejects.count
@@ -357,7 +366,7 @@ class _Pile:
         notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
         return Trace(
             name=path.name,
-            cluster=self.given or self._cluster(path.name),
+            cluster=self._cluster(path.name),
             workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()}
@@ -369,7 +378,16 @@ class _Pile:
         )
 
     def _cluster(self, name: str) -> Cluster | None:
+        if self.given is not None:
+            return self.given
         return Cluster.of(self.nodes.values(), name=name) if self.nodes else None
+
+    def _take_off(self, staying: Iterable[PodDraft]) -> None:
+        """Takes what pods that belong to nodes ask for off these nodes."""
+        for draft in staying:
+            name = draft.standing.node
+            self.nodes[name] = _less(self.nodes[name], draft.spec)
+            self.given = None
 
     def _workload(self, pods: list[PodSpec], name: str, gangs: Gangs) -> Workload:
         return Workload.of(pods, name=name, gangs=gangs.rules, budgets=self.budgets)
@@ -472,7 +490,7 @@ class _Pile:
         """Gives the pods that stay where they run, and their nodes."""
         for draft in self.pods:
             standing = draft.standing
-            is_there = self.reading.state != "empty" or standing.stays
+            is_there = self.reading.is_in_place or standing.stays
             if standing.node and is_there and not standing.is_finished:
                 yield standing.node, draft.facts
 
@@ -496,7 +514,7 @@ class _Pile:
         for draft in self.pods:
             try:
                 found = self._settled(draft)
-                if not found.standing.is_finished:
+                if self.reading.state == "history" or not found.standing.is_finished:
                     _add_models(models, found.spec)
                 yield found
             except FieldError as error:
@@ -506,12 +524,13 @@ class _Pile:
 
     def _settled(self, draft: PodDraft) -> PodDraft:
         found = settled(draft, self.namespaces, self.priorities)
-        is_now = bool(self.nodes) and self.reading.state != "empty"
+        is_now = bool(self.nodes) and self.reading.is_in_place
         ties = pod_devices(draft.facts).ties
         # A pod that runs stays where it is, whatever would tie it to its node.
         if ties != UNTIED and not (is_now and draft.facts.node):
             found = replace(found, spec=tied(found.spec, ties, is_now=is_now))
-        if draft.claims and not draft.standing.is_finished:
+        is_history = self.reading.state == "history"
+        if draft.claims and (is_history or not draft.standing.is_finished):
             found = self._with_volumes(found, is_running=is_now and bool(draft.standing.node))
         return found if found is draft else replace(found, spec=self._shared(found.spec))
 
@@ -527,9 +546,16 @@ class _Pile:
 
     def _gangs(self, found: Present) -> Gangs:
         """Finds the gangs of the pods that take part; those that succeeded are counted, too."""
+        nodes = list(self.nodes.values())
+        if found.state == "history":
+            return whole(
+                resolve_gangs(
+                    [_member(each, is_anew=True) for each in found.pods], self.groups, nodes
+                )
+            )
         done = (draft for draft in self.pods if draft.standing.phase == "Succeeded")
         members = [_member(draft) for draft in (*found.pods, *done)]
-        return resolve_gangs(members, self.groups, list(self.nodes.values()))
+        return resolve_gangs(members, self.groups, nodes)
 
     def _in_domain(self, pod: PodSpec, gangs: Gangs) -> PodSpec:
         if pod.gang not in gangs.exists:
@@ -580,6 +606,8 @@ class _Pile:
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(folded(remarks), "pod")
+        if found.state == "history" and found.pods:
+            yield history_note(found)
 
     def _is_one_namespace(self) -> bool:
         """Tells whether a live cluster shows so little that other pods must be missing."""
@@ -612,11 +640,27 @@ class _Pile:
                     yield f"no node has the label {key} of the chosen topology"
 
 
+def _less(node: NodeSpec, pod: PodSpec) -> NodeSpec:
+    """Takes what a pod asks for off a node; of GPUs, whole ones."""
+    extended = dict(node.extended)
+    for name, amount in (*pod.constraints.extended, (PODS, 1)):
+        if name in extended:
+            extended[name] = max(0, extended[name] - amount)
+    is_whole = pod.gpu_milli == GPU_MILLI and node.gpu_replicas == 1
+    return replace(
+        node,
+        cpu_milli=max(0, node.cpu_milli - pod.cpu_milli),
+        memory_mib=max(0, node.memory_mib - pod.memory_mib),
+        gpu_count=max(0, node.gpu_count - (pod.gpu_count if is_whole else 0)),
+        extended=extended,
+    )
+
+
 def _counted(remarks: Mapping[str, int], noun: str) -> Iterator[str]:
     return (f"{text}: {counted(count, noun)}" for text, count in remarks.items())
 
 
-def _member(draft: PodDraft) -> Member | None:
+def _member(draft: PodDraft, *, is_anew: bool = False) -> Member | None:
     if draft.membership is None:
         return None
     standing = draft.standing
@@ -625,7 +669,7 @@ def _member(draft: PodDraft) -> Member | None:
         namespace=draft.spec.namespace,
         is_pending=not draft.spec.node and not standing.is_finished,
         is_live=standing.is_live,
-        is_succeeded=standing.phase == "Succeeded",
+        is_succeeded=standing.phase == "Succeeded" and not is_anew,
     )
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Protocol
@@ -14,7 +14,7 @@ from typing import Protocol
 from podium.errors import UsageError
 from podium.model.workload import PodSpec
 from podium.traces.kubernetes.standing import Standing
-from podium.traces.notes import counted
+from podium.traces.notes import NO_DURATIONS, counted
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PERIOD = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smhd])+")
@@ -84,6 +84,11 @@ class Lognormal:
         share = min(max(below + rank * (1 - below), 1e-12), 1 - 1e-12)
         total_s = self.median_s * math.exp(self.sigma * _NORMAL.inv_cdf(share))
         return total_s if total_s > age_s else None
+
+
+def without_times(notes: Iterable[str]) -> Iterator[str]:
+    """Leaves out what is said about run times: while pods are only placed, nobody leaves."""
+    return (note for note in notes if not note.startswith((AGAIN, DRAWN, NO_DURATIONS)))
 
 
 def parse_run_time(text: str) -> Distribution:

@@ -9,6 +9,7 @@ from typing import Any
 from podium.traces.fields import flag_of, mapping_at, mappings_at, text_of, time_of
 
 MIRROR = "kubernetes.io/config.mirror"  # a static pod, shown by its kubelet
+FINISHED = ("Succeeded", "Failed")
 _STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
@@ -24,6 +25,7 @@ class Standing:
     owner: str = ""  # kind and name of its controller
     started_s: float | None = None
     run_time_s: float | None = None  # of a pod that succeeded
+    ran_s: float | None = None  # of a finished pod, however it ended
     deleted_s: float | None = None  # when its grace period ends or ended
     latest_s: float | None = None  # the latest moment that it tells of
     is_unready: bool = False  # its condition Ready is not true
@@ -32,7 +34,7 @@ class Standing:
     @property
     def is_finished(self) -> bool:
         """Tells whether it neither runs nor waits any more."""
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in FINISHED
 
 
 def read_standing(pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Standing:
@@ -45,6 +47,7 @@ def read_standing(pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Sta
     created_s = _time(metadata, "creationTimestamp", "metadata.creationTimestamp")
     begun_s = _time(status, "startTime", "status.startTime")
     starts, ends = _container_times(status)
+    ran_s = _run_time(phase, starts, ends)
     return Standing(
         phase=phase,
         node=text_of(spec.get("nodeName"), "spec.nodeName"),
@@ -53,7 +56,9 @@ def read_standing(pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Sta
         stays=kind in ("DaemonSet", "Node") or MIRROR in annotations,
         owner=f"{kind}/{owner}" if owner else "",
         started_s=min(starts, default=created_s if begun_s is None else begun_s),
-        run_time_s=_run_time(phase, starts, ends),
+        # One that failed says when it failed, not how long such a pod runs.
+        run_time_s=ran_s if phase == "Succeeded" else None,
+        ran_s=ran_s,
         deleted_s=_time(metadata, "deletionTimestamp", "metadata.deletionTimestamp"),
         latest_s=_latest(created_s, begun_s, *starts, *ends, *condition_times(status)),
         is_unready=_is_unready(status),
@@ -102,8 +107,7 @@ def _container_times(status: Mapping[str, Any]) -> tuple[list[float], list[float
 
 
 def _run_time(phase: str, starts: list[float], ends: list[float]) -> float | None:
-    # One that failed says when it failed, not how long such a pod runs.
-    if phase != "Succeeded" or not starts or not ends or max(ends) < min(starts):
+    if phase not in FINISHED or not starts or not ends or max(ends) < min(starts):
         return None
     return max(ends) - min(starts)
 

@@ -1,4 +1,4 @@
-"""Picks the pods that run and those that wait, and gives them arrivals and run times."""
+"""Picks the pods that run, wait or ran, and gives them arrivals and run times."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from podium.model.workload import PodSpec
 from podium.traces.kubernetes.pod import PodDraft
 from podium.traces.kubernetes.run_times import RunTimes
 
-State = Literal["now", "empty"]
-STATES: tuple[State, ...] = ("now", "empty")
+State = Literal["now", "empty", "history"]
+STATES: tuple[State, ...] = ("now", "empty", "history")
 
 FINISHED = "finished, so left out"
 GATED = "wait for their gates (spec.schedulingGates), so left out"
@@ -37,6 +37,8 @@ class Present:
 
     state: State
     pods: list[PodDraft] = field(default_factory=list)
+    # What belongs to a node in a history, where it never arrives but takes its part of the node.
+    staying: list[PodDraft] = field(default_factory=list)
     remarks: Counter[str] = field(default_factory=Counter)
 
 
@@ -48,6 +50,9 @@ def present(drafts: Sequence[PodDraft], nodes: Collection[str], state: State | N
         reason = _why_left_out(draft, found.state, nodes)
         if reason:
             found.remarks[reason] += 1
+            continue
+        if found.state == "history" and draft.standing.stays:
+            found.staying.append(draft)
             continue
         node = draft.standing.node if found.state == "now" or draft.standing.stays else ""
         found.pods.append(_placed(draft, node))
@@ -72,12 +77,15 @@ def _placed(draft: PodDraft, node: str) -> PodDraft:
 def _why_left_out(draft: PodDraft, state: State, nodes: Collection[str]) -> str:
     standing = draft.standing
     if standing.is_finished:
-        return FINISHED
+        has_run = standing.node and standing.ran_s is not None and not standing.stays
+        return "" if state == "history" and has_run else FINISHED
     is_placed = standing.node and (state == "now" or standing.stays)
     if is_placed:
         # Pods may come without nodes: somebody knows where to find them.
         is_known = standing.node in nodes or (state == "now" and not nodes)
         return "" if is_known else HOMELESS
+    if state == "history" and standing.node:
+        return ""  # it was there, whatever becomes of it
     if standing.is_gated:
         return GATED
     return DELETED if standing.deleted_s is not None else ""
@@ -89,6 +97,16 @@ def _turn(draft: PodDraft) -> tuple[bool, float, float]:
         return False, 0.0, 0.0
     created_s = float("inf") if draft.created_s is None else draft.created_s
     return True, draft.spec.arrival_s or 0.0, created_s
+
+
+def history_note(found: Present) -> str:
+    """Says what demand a history is, and where its nodes begin."""
+    finished = sum(draft.standing.is_finished for draft in found.pods)
+    running = sum(bool(draft.standing.node) for draft in found.pods) - finished
+    waiting = len(found.pods) - finished - running
+    told = f"{running:,} that run, {finished:,} that ran and {waiting:,} that wait"
+    beside = f"; {len(found.staying):,} of DaemonSets and static pods keep their part of the nodes"
+    return f"pods arrive anew on empty nodes: {told}" + (beside if found.staying else "")
 
 
 def timed(found: Present, gangs: Sequence[str], run_times: RunTimes, seed: int) -> list[PodSpec]:
@@ -121,6 +139,8 @@ def _stays(draft: PodDraft) -> bool:
 
 def _duration_s(draft: PodDraft, run_times: RunTimes, rank: float) -> float | None:
     standing, now_s = draft.standing, run_times.now_s
+    if standing.is_finished and run_times.asked is None:
+        return standing.ran_s
     if draft.spec.node and standing.deleted_s is not None and now_s is not None:
         left_s = standing.deleted_s - now_s
         if left_s > 0:  # one past its time hangs, and nobody knows for how long

@@ -1,0 +1,66 @@
+"""Leaves out of demand what no node of the empty cluster can take: mistyped pods, lost node types.
+
+Drawn again and again, such a pod would be most of what arrives and is not placed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from podium.evaluation.windows import as_demand
+from podium.model import Cluster, Workload
+from podium.traces.notes import counted
+from podium.traces.trace import Trace
+
+MOST_LEFT_OUT = 0.5
+"""Mistakes are few: where more than this share of the pods fits nowhere, the cluster is amiss."""
+
+Flags = npt.NDArray[np.bool_]
+
+
+def placeable(trace: Trace) -> Trace:
+    """Leaves out pods that fit on no empty node, with their gangs, and says so.
+
+    Where most would be left out, all stay: the runs themselves tell what keeps them from nodes.
+    """
+    if trace.cluster is None or trace.workload is None:
+        return trace
+    reasons = misfits(trace.cluster, trace.workload)
+    is_out = _with_gangs(trace.workload, np.array([bool(each) for each in reasons]))
+    count = int(is_out.sum())
+    if not count or count > MOST_LEFT_OUT * len(is_out):
+        return trace
+    told = Counter(each for each in reasons if each).most_common()
+    why = ", ".join(f"{reason} {pods:,}" for reason, pods in told)
+    note = f"no node can take them even when it is empty, so left out: {counted(count, 'pod')}"
+    kept = trace.workload.taken(np.flatnonzero(~is_out))
+    return replace(trace, workload=kept, notes=(*trace.notes, f"{note} ({why})"))
+
+
+def misfits(cluster: Cluster, workload: Workload) -> list[str]:
+    """Tells of each pod why no node could take it even if nothing ran; empty where one could."""
+    from podium.sim.feasible import moment_before, present_plan
+    from podium.sim.refusal import refusal_at
+
+    # In the order of the trace, and each for itself.
+    alone = replace(
+        as_demand(workload), arrival_s=None, duration_s=None, gangs=(), gang_rules=(),
+    )  # fmt: skip
+    moment = moment_before(present_plan(cluster, alone))
+    _, first, shape = np.unique(
+        moment.state.arrays["line_of"], return_index=True, return_inverse=True
+    )
+    found = [refusal_at(moment, pod) for pod in first.tolist()]
+    reasons = ["" if not each.reason or each.would_fit_empty else each.reason for each in found]
+    return [reasons[each] for each in shape.tolist()]
+
+
+def _with_gangs(workload: Workload, is_out: Flags) -> Flags:
+    """Adds the gangs of pods: without one of its pods, no gang starts."""
+    gang = workload.pods["gang"]
+    found: Flags = is_out | (np.isin(gang, gang[is_out]) & (gang > 0))
+    return found

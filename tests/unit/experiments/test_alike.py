@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import podium
+from podium.cli.main import app
+from podium.errors import UndecidedError
+from podium.experiments.training import CasesRequest, training_set
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import Taint
+from podium.settings import load_settings
+from support.gpu_cluster import write_dump
+
+TAINT = Taint("nvidia.com/gpu", "present")
+
+
+@pytest.fixture
+def dump(tmp_path):
+    return str(write_dump(tmp_path / "c180.json"))
+
+
+def compared(cluster, pods, **others):
+    trace = podium.Trace("mine", cluster, Workload.of(pods))
+    return podium.compare(["fgd", "worst-fit"], trace=trace, seeds=[1000], **others)
+
+
+def pods(count, gpus=1, cpu_milli=1_000):
+    return [PodSpec(f"p{i}", cpu_milli, 100, gpus, 1_000) for i in range(count)]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("protocol", ["inflation", "rounds"])
+def test_where_nothing_is_placed_the_reason_is_told_instead_of_a_ranking(protocol):
+    tainted = Cluster.of([NodeSpec("a", 8_000, 8_000, 4, "T4", taints=(TAINT,))])
+    found = compared(tainted, pods(4), protocol=protocol)
+    reason, way_out = found.alike.splitlines()
+    asked = sum(run["pods"] for runs in found.runs.values() for run in runs)
+    assert reason == (f"no policy places any pod (taint nvidia.com/gpu: {asked} of {asked} pods)")
+    assert "tolerations" in way_out
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_where_all_score_the_same_that_is_told_instead_of_a_ranking():
+    small = Cluster.of([NodeSpec("a", 8_000, 8_000, 2, "T4")])
+    found = compared(small, pods(6), protocol="rounds")
+    assert found.alike.startswith("both policies place as many pods, with the same gpu_allocation")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_policies_that_differ_are_ranked():
+    pair = Cluster.of([NodeSpec(name, 8_000, 8_000, 4, "T4") for name in "ab"])
+    found = compared(pair, [*pods(2), *pods(1, 4), *pods(1, 2)], protocol="rounds")
+    assert not found.alike
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_running_pods_that_stay_are_named_as_the_cause(dump):
+    found = podium.compare(
+        ["fgd", "first-fit"], trace=dump, state="now", protocol="rounds", seeds=[1000]
+    )
+    assert found.alike.splitlines()[1] == (
+        "118 of 130 pods run already and stay where they are; --state history places them anew, "
+        "with those that ran"
+    )
+
+
+def test_the_command_prints_no_ranking_and_exits_with_1(dump):
+    Path(dump).write_text(Path(dump).read_text().replace('"tolerations"', '"ignored"'))
+    command = ["compare", "fgd", "best-fit", "--trace", dump, "--protocol", "rounds"]
+    done = CliRunner().invoke(app, [*command, "--state", "empty", "--seeds", "1000"])
+    assert done.exit_code == 1
+    assert done.stdout.startswith("no ranking: both policies place as many pods")
+    assert "try: give the pods tolerations" in done.stderr
+
+
+def test_a_search_on_which_all_do_the_same_is_refused_with_the_cause(dump):
+    Path(dump).write_text(Path(dump).read_text().replace('"tolerations"', '"ignored"'))
+    with pytest.raises(UndecidedError, match="place as many pods") as caught:
+        training_set(load_settings(), CasesRequest(traces=(dump,), seeds=2))
+    assert "taint" in caught.value.message
+    assert caught.value.exit_code == 1
+    assert caught.value.hint.startswith("give the pods tolerations")
+
+
+def test_a_search_on_a_dump_of_which_all_runs_already_has_something_to_find(dump):
+    found = training_set(load_settings(), CasesRequest(traces=(dump,), seeds=2))
+    assert {case.state for case in found.cases} == {"history"}

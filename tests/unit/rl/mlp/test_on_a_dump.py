@@ -1,0 +1,43 @@
+import json
+
+import numpy as np
+import pytest
+
+from podium.policies import load
+from podium.rl.mlp.gradient import draw
+from podium.rl.mlp.imitation import record
+from podium.rl.mlp.parameters import first_arrays, flat
+from podium.rl.mlp.trials import Trials, inflation_case
+from support.gpu_cluster import dump
+
+UNITS = 8
+
+
+@pytest.fixture
+def case(tmp_path):
+    """Takes every sixth node of the cluster, and the pods."""
+    found = dump()
+    nodes = [each for each in found["items"] if each["kind"] == "Node"][::4]
+    names = {each["metadata"]["name"] for each in nodes}
+    pods = [each for each in found["items"] if each["kind"] == "Pod"]
+    kept = [each for each in pods if each["spec"].get("nodeName", "") in {"", *names}]
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(found | {"items": nodes + kept}))
+    return inflation_case(str(path), 100, 1000)
+
+
+@pytest.mark.parametrize("teacher", ["fed-gpu", "first-fit"])
+def test_a_teacher_decides_among_nodes_that_taints_and_selectors_leave(case, teacher):
+    rng = np.random.default_rng(1)
+    decisions = record(load(teacher), [case], first_arrays(UNITS, rng), 1, rng)
+    assert len(decisions.seen) > 10
+
+
+def test_a_net_learns_by_trial_and_is_judged_on_a_cluster_with_taints(case):
+    rng = np.random.default_rng(1)
+    net = first_arrays(UNITS, rng)
+    drawn = draw(net, [case], 2, rng)
+    assert len(drawn) > 10
+    assert drawn.allocation > 10
+    found = Trials(UNITS, 1).run([flat(net), "first-fit"], [case])
+    assert (found[:, 0, -1] > 10).all()
