@@ -24,6 +24,7 @@ from podium.service.http.body import BodyReader
 from podium.service.http.info import SERVICE_TAG, info_router
 from podium.service.http.metrics import Metrics
 from podium.service.http.middleware import OPEN, AccessRules, Middleware
+from podium.service.http.own_names import own_names
 from podium.service.http.problem import CODES, Problem, problem_of, unready
 from podium.service.http.replies import ErrorReply
 from podium.service.http.route import bytes_app, json_app
@@ -73,7 +74,12 @@ def create_app(service: Service) -> Application:
         lifespan=_lifespan(service.components),
     )
     serve, metrics = service.settings.serve, Metrics()
-    rules = AccessRules(service.token, serve.max_in_flight, serve.log_requests == "all")
+    rules = AccessRules(
+        service.token,
+        serve.max_in_flight,
+        serve.log_requests == "all",
+        own_names(serve.host, service.token),
+    )
     middleware = Middleware(
         functools.partial(FastAPI.__call__, app),
         metrics=metrics,

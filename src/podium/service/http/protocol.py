@@ -196,6 +196,9 @@ class Connection(HttpToolsProtocol):
             self._object(Problem(414, problem, hint="use a shorter URL"))
         if len(self.headers) > MOST_HEAD_FIELDS:
             self._object(_large_head())
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts != 1 and (hosts or self.parser.get_http_version() != "1.0"):
+            self._object(Problem(400, "not one Host header", hint="send Host once"))
         self._is_in_head, self._silent = False, 0
         HttpToolsProtocol.on_headers_complete(self)
         if self.parser.should_upgrade():  # nothing is: what follows could not be told apart

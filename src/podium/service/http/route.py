@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
 from podium.service.components import BytesRoute, JsonRoute, Unfinished
-from podium.service.http.at_once import is_loopback
 from podium.service.http.body import IS_GONE, BodyReader, Gone, outlined
+from podium.service.http.own_names import is_loopback
 from podium.service.http.problem import Field, Problem
 
 MOST_FIELDS = 20
