@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podium.service.http.budget import BodyBudget, Share
 from podium.service.http.own_names import OwnNames, is_loopback
 
 MOST_BYTES = 2**20
@@ -38,6 +39,7 @@ class Quick:
     length: int  # of the body
     answer: Callable[[bytes], bytes]
     started_s: float
+    share: Share  # of the bytes of all bodies
 
 
 @dataclass(slots=True)
@@ -47,6 +49,7 @@ class AtOnce:
     new_id: Callable[[bytes], str]
     finish: Callable[[str, Mapping[str, Any], str, float], None]  # route, scope, id, start
     own_names: OwnNames | None = None  # others are left to the application, which refuses them
+    budget: BodyBudget = field(default_factory=BodyBudget)
     routes: dict[str, QuickRoute] = field(default_factory=dict)
 
     def take(self, scope: Mapping[str, Any]) -> Quick | None:
@@ -59,7 +62,8 @@ class AtOnce:
         is_stranger = route.is_loopback_only and not (client and is_loopback(client[0]))
         if length is None or is_stranger or not self._is_asked(scope):
             return None
-        return Quick(scope["path"], length, route.answer, time.perf_counter())
+        share = Share(self.budget)
+        return Quick(scope["path"], length, route.answer, time.perf_counter(), share)
 
     def _is_asked(self, scope: Mapping[str, Any]) -> bool:
         names = self.own_names
