@@ -215,7 +215,7 @@ def wait_until_ready(port: int) -> None:
     """Waits until the cluster is filled and the policy compiled."""
     for _ in range(1200):
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as asked:
-            asked.sendall(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            asked.sendall(b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")
             if b"200 OK" in asked.recv(65536):
                 return
         time.sleep(0.1)
@@ -224,7 +224,7 @@ def wait_until_ready(port: int) -> None:
 
 def timed(connection: socket.socket, path: bytes, body: bytes) -> float:
     """Sends one request and reads the whole answer."""
-    head = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" % path
+    head = b"POST %s HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n" % path
     sent = head + b"content-length: %d\r\n\r\n" % len(body) + body
     started = time.perf_counter()
     connection.sendall(sent)

@@ -173,7 +173,7 @@ def check(connections: list[Connection]) -> None:
 def posted(path: str, body: object) -> bytes:
     """Writes a request with a body."""
     sent = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
 
 
@@ -255,7 +255,7 @@ def commits_per_s(folder: Path, seconds: float) -> float:
 
 def empty_requests() -> bytes:
     """Asks for nothing."""
-    return b"GET /empty HTTP/1.1\r\nHost: bench\r\n\r\n"
+    return b"GET /empty HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def share(ordered: list[float], below: float) -> float:

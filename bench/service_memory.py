@@ -48,7 +48,7 @@ POURED_BYTES = 60 * 2**20
 HARASSMENTS = (
     (b"GET / HTTP/1.1\r\n", b"a:b\r\n" * 13_000, 1),
     (b"GET / HTTP/1.1\r\nX-Long: ", b"a" * 2**16, 1),
-    (b"", b"GET /healthz HTTP/1.1\r\nHost: bench\r\n\r\n" * 500, 20),
+    (b"", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 500, 20),
 )
 """What each connection begins with, what it then sends for ever, and how many there are."""
 

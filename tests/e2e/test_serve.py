@@ -139,7 +139,7 @@ def test_nobody_is_waited_for_too_long(hasty, said):
 
 
 def test_the_time_to_wait_begins_anew_with_every_request_of_a_connection(hasty):
-    whole = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n\r\n"
+    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with contextlib.closing(hasty.connect()) as connection:
         for _ in range(2):
             time.sleep(1.1)

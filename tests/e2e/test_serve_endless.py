@@ -101,7 +101,7 @@ def test_a_policy_that_never_ends_for_a_pod_that_runs_starts_neutral(tmp_path):
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="Windows has no such signal")
 def test_requests_whose_caller_is_gone_are_not_scored(tmp_path):
     body = json.dumps({"pod": {"metadata": {"name": "p"}}, "nodes": []}).encode()
-    head = b"POST /score HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    head = b"POST /score HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     sent = head + b"content-length: %d\r\n\r\n" % len(body) + body
     scored = 'podium_webhook_duration_seconds_count{verb="score"} 1.0'
     environ = {"PODIUM_SERVE_COMPONENTS": "webhook", "PODIUM_EXTENDER_POLICY": "best-fit"}

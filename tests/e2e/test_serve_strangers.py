@@ -100,8 +100,8 @@ def poured(connection, data, total):
     return sent
 
 
-HEAD = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n"
-CHUNKED = b"POST /v1/score HTTP/1.1\r\nHost: podium\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+CHUNKED = b"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_head_without_an_end_is_cut_off_early(guarded, begin, data):
         (HEAD + b"X-Long: " + b"a" * 40_000 + b"\r\n\r\n", 431),
         (b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\n\r\n", 414),
         (HEAD + b"a:b\r\n" * 98 + b"X-Long: " + b"a" * 20_000 + b"\r\n\r\n", 200),
-        (b"GET /healthz?" + b"a" * 8_000 + b" HTTP/1.1\r\nHost: podium\r\n\r\n", 200),
+        (b"GET /healthz?" + b"a" * 8_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 200),
     ],
 )
 def test_a_head_has_a_bounded_size(guarded, said, status):
@@ -146,7 +146,7 @@ def test_a_head_has_a_bounded_size(guarded, said, status):
 
 
 def test_requests_that_come_ahead_of_their_answers_are_left_waiting(guarded):
-    asked = b"GET /healthz HTTP/1.1\r\nHost: podium\r\n\r\n"
+    asked = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with Friend(guarded) as friend:
         connections = [connected(guarded) for _ in range(20)]
         for connection in connections:
@@ -163,7 +163,7 @@ def test_requests_that_come_ahead_of_their_answers_are_left_waiting(guarded):
     ("path", "headers"), [("/healthz", ""), ("/openapi.json", f"Authorization: Bearer {TOKEN}\r\n")]
 )
 def test_a_new_caller_does_not_wait_for_what_others_sent_ahead(guarded, path, headers):
-    asked = f"GET {path} HTTP/1.1\r\nHost: podium\r\n{headers}\r\n".encode()
+    asked = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}\r\n".encode()
     with contextlib.ExitStack() as kept:
         crowd = [kept.enter_context(connected(guarded, 4096)) for _ in range(600)]
         sent, waits_s = 0, []
@@ -182,7 +182,7 @@ def test_a_new_caller_does_not_wait_for_what_others_sent_ahead(guarded, path, he
 
 
 def test_who_does_not_read_is_cut_off(tmp_path):
-    asked = b"GET /openapi.json HTTP/1.1\r\nHost: podium\r\n\r\n"
+    asked = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     hasty = {"PODIUM_SERVE_READ_LIMIT_S": "1"}
     with served(tmp_path, **hasty) as process, connected(process, 4096) as one:
         one.sendall(asked * 500)
@@ -205,7 +205,7 @@ def is_connected(connection):
 
 def test_requests_that_were_sent_ahead_are_all_answered_in_their_order(guarded):
     body = json.dumps(SCORE).encode()
-    scored = b"POST /v1/score HTTP/1.1\r\nHost: podium\r\nContent-Type: application/json\r\n"
+    scored = b"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     scored += (
         f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
     )
@@ -231,13 +231,15 @@ def scored(number):
     """Writes a request with a body."""
     body = json.dumps(SCORE)
     return (
-        f"POST /v1/score HTTP/1.1\r\nHost: podium\r\nAuthorization: Bearer {TOKEN}\r\n"
+        f"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n"
         f"Content-Type: application/json\r\nX-Request-ID: n{number}\r\n"
         f"Content-Length: {len(body)}\r\n\r\n{body}"
     ).encode()
 
 
-BROKEN_BODY = b"POST /v1/observe HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n"
+BROKEN_BODY = (
+    b"POST /v1/observe HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -306,9 +308,9 @@ def test_a_handshake_that_never_comes_is_not_waited_for(tmp_path):
 @pytest.mark.parametrize(
     "said",
     [
-        b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /hea",
-        b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nx",
-        b"POST /v1/score HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /hea",
+        b"POST /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\nx",
+        b"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         b"Content-Length: 9\r\n\r\n{",
     ],
     ids=["half a second head", "a body left over", "half a body"],

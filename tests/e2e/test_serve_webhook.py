@@ -44,7 +44,7 @@ def answer(connection):
 def test_an_answer_is_one_segment(tmp_path, path, body):
     environ = {"PODIUM_SERVE_COMPONENTS": "learning,webhook", "PODIUM_EXTENDER_POLICY": "best-fit"}
     sent = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     with served(tmp_path, **environ) as service:
         address = urlsplit(service.url)
         with socket.create_connection((address.hostname, address.port)) as connection:

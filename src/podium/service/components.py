@@ -61,8 +61,8 @@ class BytesRoute:
     """Declares a POST route whose component reads the body and writes the answer by itself.
 
     For callers that ask thousands of times a second and have a protocol of their own. The answer
-    is asked for even before the component has started, and always has the status 200; reply and
-    request only serve the documentation.
+    is asked for even before the component has started, and has the status 200 unless it raises a
+    problem; reply and request only serve the documentation.
     """
 
     path: str

@@ -16,14 +16,13 @@ from podium.service import importing
 from podium.service.components import Component, Components, Service
 from podium.service.http.credentials import check_tls, read_token
 from podium.service.http.logs import Log
+from podium.service.http.own_names import is_local
 from podium.service.http.server import listen, run
 from podium.settings import Settings, secrets_of
 
 if TYPE_CHECKING:
     from podium.service.learning.component import Learning
     from podium.store import Store
-
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 Maker = Callable[[Settings, "Store | None", FilteringBoundLogger], Component]
 
@@ -78,7 +77,7 @@ def run_service(settings: Settings, on_listening: Callable[[str, Store | None], 
                 service = compose(settings, store, log.logger, token)
             facts = {} if store is None else {"store": store.label}
             log.logger.info("listening", url=url, components=names, **facts, has_token=bool(token))
-            if token is None and settings.serve.host not in LOOPBACK:
+            if token is None and not is_local(settings.serve.host):
                 problem = "anyone who can reach this address can use the service"
                 log.logger.warning(problem, hint="set a token with --token-file")
             return run(service, listener)

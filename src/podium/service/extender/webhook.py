@@ -26,6 +26,7 @@ from podium.kube.objects import UNREADABLE, PodObject, without_strange_marks
 from podium.kube.pod import Unreadable
 from podium.kube.state import LiveState
 from podium.model.records import NODE_8, NODE_16
+from podium.model.shares import MOST_GPUS
 from podium.service.components import BytesRoute, Component, Facts
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.service.extender.names import NodeNames
@@ -34,6 +35,8 @@ from podium.service.extender.scale import Ties, scaled
 from podium.service.extender.scorer import Scorer
 from podium.service.extender.window import LiveWindow
 from podium.service.http.logs import KIND
+from podium.service.http.problem import Field as Wrong
+from podium.service.http.problem import Problem
 from podium.settings import Settings
 from podium.traces.kubernetes.keys import GPU_COUNT, GPU_INDEX, GPU_MILLI
 
@@ -48,6 +51,12 @@ MOST_POD_BYTES = 128 << 20
 
 MOST_NODES = 20_000
 """Nodes that are remembered; the one that was sent least lately is forgotten first."""
+
+MOST_NODE_BYTES = 128 << 20
+"""Of all nodes that are remembered, as they were sent."""
+
+LONGEST_NAME = 253
+"""Characters of a name; Kubernetes takes no longer one."""
 
 MOST_BODY_BYTES = 2**26
 NODE_GPU_SHARE = "simon/node-gpu-share"
@@ -114,7 +123,8 @@ class SimulatedCluster:
 
     def __init__(self) -> None:
         self.state = LiveState()
-        self._nodes: OrderedDict[str, int] = OrderedDict()  # hashes of what was sent
+        self._nodes: OrderedDict[str, tuple[int, int]] = OrderedDict()  # hash and size as sent
+        self._node_bytes = 0
         self._told: OrderedDict[str, bytes] = OrderedDict()  # JSON of pods by namespace/name
         self._told_bytes = 0
         self._on: dict[str, dict[str, str]] = {}  # by node: GPUs by pod
@@ -123,8 +133,10 @@ class SimulatedCluster:
         """Takes a request in, and returns the pod under a UID of its own."""
         for node in nodes:
             self._see_node(node)
-        while len(self._nodes) > MOST_NODES:
-            self._forget_node(self._nodes.popitem(last=False)[0])
+        while len(self._nodes) > MOST_NODES or self._node_bytes > MOST_NODE_BYTES:
+            name, (_, size) = self._nodes.popitem(last=False)
+            self._node_bytes -= size
+            self._forget_node(name)
         metadata = pod.get("metadata") or {}
         key = f"{metadata.get('namespace') or 'default'}/{metadata.get('name', '')}"
         # No more is kept of it than is read.
@@ -147,9 +159,11 @@ class SimulatedCluster:
     def _see_node(self, node: Object) -> None:
         metadata = node.get("metadata") or {}
         name = str(metadata.get("name", ""))
-        before, mark = self._nodes.pop(name, None), hash(_write(node))
-        self._nodes[name] = mark
-        if before == mark:
+        sent = _write(node)
+        before, now = self._nodes.pop(name, None), (hash(sent), len(sent))
+        self._node_bytes += now[1] - (before[1] if before else 0)
+        self._nodes[name] = now
+        if before == now:
             return
         self.state.apply("Node", "MODIFIED", node)
         text = (metadata.get("annotations") or {}).get(NODE_GPU_SHARE, "")
@@ -178,12 +192,27 @@ class SimulatedCluster:
         return found
 
 
+def _check_names(pod: Object, nodes: Sequence[str]) -> None:
+    metadata = pod.get("metadata") or {}
+    own = [str(metadata.get(key) or "") for key in ("name", "namespace")]
+    if max(map(len, (*own, *nodes))) <= LONGEST_NAME:
+        return
+    where = ["pod.metadata.name", "pod.metadata.namespace"]
+    where += [f"nodes[{number}].metadata.name" for number in range(len(nodes))]
+    named = zip(where, (*own, *nodes), strict=True)
+    problem = f"the name is longer than {LONGEST_NAME} characters"
+    fields = [Wrong(each, problem) for each, name in named if len(name) > LONGEST_NAME]
+    raise Problem(422, problem, hint="send names as Kubernetes takes them", fields=fields[:20])
+
+
 def _devices(text: str) -> dict[int, _Device]:
     try:
         found = _read_share(text).devices if text else None
     except msgspec.MsgspecError:
         return {}
-    return {int(key): device for key, device in (found or {}).items() if key.isdecimal()}
+    return {
+        number: found[key] for number in range(MOST_GPUS) if found and (key := str(number)) in found
+    }
 
 
 def _bound(pod: Object, node: str, slots: Sequence[int]) -> Object:
@@ -247,17 +276,24 @@ class Webhook(Component):
         return {"policy": policy.name}
 
     def score(self, body: bytes) -> bytes:
-        """Scores a pod on nodes from 0 to 100; all get 0 where that is impossible."""
+        """Scores a pod on nodes from 0 to 100; all get 0 where that is impossible.
+
+        Raises:
+            Problem: a name is longer than any name of Kubernetes.
+        """
         started_s = time.perf_counter()
         names: list[str] = []
         try:
             request = _read(body)
             names = [str((each.get("metadata") or {}).get("name", "")) for each in request.nodes]
+            _check_names(request.pod, names)
             scores = self._scores(request, names)
         except UNREADABLE as error:
             scores = self._neutral(names, "malformed", str(error))
         except PolicyError as error:
             scores = self._neutral(names, "policy", str(error))
+        except Problem:
+            raise
         except Exception as error:  # noqa: BLE001 - the plugin checks nothing
             self._log.error("scoring failed", exc_info=error, **{KIND: "failed scores"})
             scores = self._neutral(names, "bug", type(error).__name__)

@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from fastapi import APIRouter, Depends, FastAPI, Request
@@ -21,13 +22,14 @@ from podium.errors import PodiumError
 from podium.service.components import BytesRoute, Components, JsonRoute, Life, Service
 from podium.service.http.at_once import QuickRoute
 from podium.service.http.body import BodyReader
+from podium.service.http.budget import MOST_BYTES, BodyBudget
 from podium.service.http.info import SERVICE_TAG, info_router
 from podium.service.http.metrics import Metrics
 from podium.service.http.middleware import OPEN, AccessRules, Middleware
+from podium.service.http.own_names import own_names
 from podium.service.http.problem import CODES, Problem, problem_of, unready
 from podium.service.http.replies import ErrorReply
 from podium.service.http.route import bytes_app, json_app
-from podium.settings import Serve
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorReply, "description": name}
@@ -73,7 +75,12 @@ def create_app(service: Service) -> Application:
         lifespan=_lifespan(service.components),
     )
     serve, metrics = service.settings.serve, Metrics()
-    rules = AccessRules(service.token, serve.max_in_flight, serve.log_requests == "all")
+    rules = AccessRules(
+        service.token,
+        serve.max_in_flight,
+        serve.log_requests == "all",
+        own_names(serve.host, service.token),
+    )
     middleware = Middleware(
         functools.partial(FastAPI.__call__, app),
         metrics=metrics,
@@ -82,28 +89,33 @@ def create_app(service: Service) -> Application:
     )
     app.middleware_app, app.has_token = middleware, service.token is not None
     _add_handlers(app)
+    budget = BodyBudget(max(MOST_BYTES, serve.max_body_bytes))
+    middleware.at_once.budget = budget
+    reader = BodyReader(serve.max_body_bytes, serve.read_limit_s, budget)
     for life in service.components:
-        _add_component(app, middleware, service.settings.serve, life)
+        _add_component(app, middleware, reader, serve.max_batch, life)
         metrics.add(life.component.collectors())
     app.include_router(info_router(app, service, metrics), tags=[SERVICE_TAG[0]])
     return app
 
 
-def _add_component(app: FastAPI, middleware: Middleware, serve: Serve, life: Life) -> None:
-    reader, check = BodyReader(serve.max_body_bytes, serve.read_limit_s), _start_check(life)
+def _add_component(
+    app: FastAPI, middleware: Middleware, reader: BodyReader, max_batch: int, life: Life
+) -> None:
+    check = _start_check(life)
     for route in life.component.routes():
         if isinstance(route, APIRouter):
             _add_router(app, route, life, check)
             continue
         if isinstance(route, BytesRoute):
             _document(app, route, life.component.name)
-            answer = bytes_app(route, BodyReader(route.max_body_bytes, serve.read_limit_s))
+            answer = bytes_app(route, replace(reader, max_bytes=route.max_body_bytes))
             if middleware.has_plain_access and not inspect.iscoroutinefunction(route.answer):
                 quick = cast("Callable[[bytes], bytes]", route.answer)
                 middleware.at_once.routes[route.path] = QuickRoute(quick, route.is_loopback_only)
         else:
             _document(app, route, life.component.name, route.parameters)
-            answer = json_app(route, reader, serve.max_batch, check)
+            answer = json_app(route, reader, max_batch, check)
             if route.max_in_flight is not None:
                 middleware.limit_route(route.path, route.max_in_flight)
         added = app.router.routes[-1]

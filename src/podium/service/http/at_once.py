@@ -6,12 +6,13 @@ they take longer than a score. Whatever is unusual about a request is left to th
 
 from __future__ import annotations
 
-import functools
-import ipaddress
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from podium.service.http.budget import BodyBudget, Share
+from podium.service.http.own_names import OwnNames, is_loopback
 
 MOST_BYTES = 2**20
 """Of a body; the names of 5,000 nodes are a tenth of it."""
@@ -38,6 +39,7 @@ class Quick:
     length: int  # of the body
     answer: Callable[[bytes], bytes]
     started_s: float
+    share: Share  # of the bytes of all bodies
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class AtOnce:
 
     new_id: Callable[[bytes], str]
     finish: Callable[[str, Mapping[str, Any], str, float], None]  # route, scope, id, start
+    own_names: OwnNames | None = None  # others are left to the application, which refuses them
+    budget: BodyBudget = field(default_factory=BodyBudget)
     routes: dict[str, QuickRoute] = field(default_factory=dict)
 
     def take(self, scope: Mapping[str, Any]) -> Quick | None:
@@ -56,9 +60,14 @@ class AtOnce:
         length = _length(scope["headers"])
         client = scope["client"]
         is_stranger = route.is_loopback_only and not (client and is_loopback(client[0]))
-        if length is None or is_stranger:
+        if length is None or is_stranger or not self._is_asked(scope):
             return None
-        return Quick(scope["path"], length, route.answer, time.perf_counter())
+        share = Share(self.budget)
+        return Quick(scope["path"], length, route.answer, time.perf_counter(), share)
+
+    def _is_asked(self, scope: Mapping[str, Any]) -> bool:
+        names = self.own_names
+        return names is None or names.has(dict(scope["headers"]).get(b"host", b""))
 
     def answered(
         self, quick: Quick, body: bytes, scope: Mapping[str, Any], more: Pairs, *, is_last: bool
@@ -87,14 +96,3 @@ def _length(headers: Pairs) -> int | None:
     if kind != b"application/json" or not length.isdigit() or len(length) > len(str(MOST_BYTES)):
         return None
     return int(length) if int(length) <= MOST_BYTES else None
-
-
-@functools.lru_cache(maxsize=256)
-def is_loopback(host: str) -> bool:
-    """Tells whether an address never leaves its machine or pod; IPv4 may come mapped into IPv6."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)

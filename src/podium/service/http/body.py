@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_core import from_json, to_json
 from starlette.types import Message, Receive, Scope
 
+from podium.service.http.budget import BodyBudget, Share
 from podium.service.http.problem import Field, Problem
 
 FEW = 500
@@ -36,8 +37,14 @@ IS_GONE = "podium.is_gone"
 """The extension of a request's scope that tells whether its caller has hung up."""
 
 
+def is_gone(scope: Scope) -> bool:
+    """Tells whether the caller of a request has hung up; asked on the event loop."""
+    tell = scope.get("extensions", {}).get(IS_GONE)
+    return tell is not None and bool(tell())
+
+
 class Gone(Exception):  # noqa: N818 - an event, nothing that anybody did wrong
-    """The caller went away before its request was whole."""
+    """The caller went away before its request was answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +53,17 @@ class BodyReader:
 
     max_bytes: int
     limit_s: float
+    budget: BodyBudget = field(default_factory=BodyBudget)  # shared by all readers of a service
 
-    async def read(self, scope: Scope, receive: Receive) -> bytes:
+    def share(self) -> Share:
+        """Begins what a request takes of the budget; whoever asks for it gives it back."""
+        return Share(self.budget)
+
+    async def read(self, scope: Scope, receive: Receive, share: Share) -> bytes:
         """Returns the body of a request.
 
         Raises:
-            Problem: it is not declared as JSON, is too large or takes too long.
+            Problem: it is not declared as JSON, is too large, takes too long, or there is no room.
             Gone: the caller hung up.
         """
         self._check(scope["headers"])
@@ -61,8 +73,9 @@ class BodyReader:
                 if message["type"] == "http.request" and not message.get("more_body"):
                     body: bytes = message["body"]
                     self._check_length(len(body))
+                    share.take(len(body))
                     return body
-                return await self._rest(message, receive)
+                return await self._rest(message, receive, share)
         except TimeoutError:
             raise Problem(
                 408,
@@ -71,13 +84,15 @@ class BodyReader:
                 headers=_CLOSE,
             ) from None
 
-    async def _rest(self, message: Message, receive: Receive) -> bytes:
+    async def _rest(self, message: Message, receive: Receive, share: Share) -> bytes:
         body = bytearray()
         while True:
             if message["type"] != "http.request":
                 raise Gone
-            body += message.get("body", b"")
-            self._check_length(len(body))
+            piece = message.get("body", b"")
+            self._check_length(len(body) + len(piece))
+            share.take(len(piece))
+            body += piece
             if not message.get("more_body"):
                 return bytes(body)
             message = await receive()

@@ -12,7 +12,7 @@ from pydantic import create_model
 from podium import __version__
 from podium.service.components import Components, Service
 from podium.service.http.metrics import CONTENT_TYPE, Metrics
-from podium.service.http.page import page_of
+from podium.service.http.page import content_policy, page_of
 from podium.service.http.problem import Problem, unready
 from podium.service.http.replies import ErrorReply, InfoReply, StatusReply
 from podium.settings import shown
@@ -55,7 +55,8 @@ def info_router(app: FastAPI, service: Service, counted: Metrics) -> APIRouter:
     @router.get("/docs", response_class=HTMLResponse, responses=_text("text/html"))
     async def docs() -> HTMLResponse:
         """Describes all routes for people."""
-        return HTMLResponse(page_of(app.openapi()))
+        headers = {"content-security-policy": content_policy()}
+        return HTMLResponse(page_of(app.openapi()), headers=headers)
 
     return router
 

@@ -22,6 +22,7 @@ from podium.errors import PodiumError, UsageError
 from podium.service.http.at_once import AtOnce
 from podium.service.http.logs import KIND
 from podium.service.http.metrics import Metrics
+from podium.service.http.own_names import OwnNames
 from podium.service.http.problem import Problem, problem_of
 
 OPEN = frozenset({"/healthz", "/readyz"})
@@ -52,6 +53,7 @@ class AccessRules:
     token: str | None = None
     max_in_flight: int = 1000
     is_logging_all: bool = False
+    own_names: OwnNames | None = None  # the only ones that are answered to; None: all are
 
 
 class InFlightLimit:
@@ -96,7 +98,7 @@ class Middleware:
         self._shared_limit = InFlightLimit(rules.max_in_flight)
         self._route_limits: dict[str, InFlightLimit] = {}
         metrics.in_flight.set_function(lambda: self._in_flight)
-        self.at_once = AtOnce(self._ids.id_for, self._finish_at_once)
+        self.at_once = AtOnce(self._ids.id_for, self._finish_at_once, rules.own_names)
 
     def add_fast_route(self, method: str, path: str, app: ASGIApp) -> None:
         """Makes the application of a route answer without the layers in between."""
@@ -134,6 +136,8 @@ class Middleware:
             self._finish(scope, exchange)
 
     def _admit(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+        if self._rules.own_names is not None:
+            self._rules.own_names.check(headers)
         if path in OPEN:
             return
         if self._token is not None and not _is_bearer(

@@ -22,6 +22,7 @@ CODES: Mapping[int, str] = {
     413: "too_large",
     414: "too_large",
     415: "unsupported_media_type",
+    421: "misdirected",
     422: "invalid",
     431: "too_large",
     500: "internal",

@@ -167,6 +167,8 @@ class Connection(HttpToolsProtocol):
         self._cancel()
         self._cancel_stuck()
         self._held = b""
+        if self._quick is not None:
+            self._quick.share.give_back()
         super().connection_lost(exc)
 
     # What comes in.
@@ -196,6 +198,9 @@ class Connection(HttpToolsProtocol):
             self._object(Problem(414, problem, hint="use a shorter URL"))
         if len(self.headers) > MOST_HEAD_FIELDS:
             self._object(_large_head())
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts != 1 and (hosts or self.parser.get_http_version() != "1.0"):
+            self._object(Problem(400, "not one Host header", hint="send Host once"))
         self._is_in_head, self._silent = False, 0
         HttpToolsProtocol.on_headers_complete(self)
         if self.parser.should_upgrade():  # nothing is: what follows could not be told apart
@@ -208,6 +213,10 @@ class Connection(HttpToolsProtocol):
             HttpToolsProtocol.on_body(self, body)
         else:
             self._pieces.append(body)
+            try:
+                self._quick.share.take(len(body))
+            except Problem as problem:
+                self._object(problem)
 
     def on_message_complete(self) -> None:
         """Notes that a request is complete."""
@@ -256,6 +265,7 @@ class Connection(HttpToolsProtocol):
 
     def _answer_at_once(self, cycle: Any, quick: Quick, pieces: list[bytes]) -> None:
         """Answers a request whose body is here, or has the application do it."""
+        quick.share.give_back()
         if self.transport.is_closing() or self._is_gone(cycle):
             return
         body, is_last = b"".join(pieces), not cycle.keep_alive

@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
 from podium.service.components import BytesRoute, JsonRoute, Unfinished
-from podium.service.http.at_once import is_loopback
-from podium.service.http.body import IS_GONE, BodyReader, Gone, outlined
+from podium.service.http.body import BodyReader, Gone, is_gone, outlined
+from podium.service.http.own_names import is_loopback
 from podium.service.http.problem import Field, Problem
 
 MOST_FIELDS = 20
@@ -35,17 +35,22 @@ def json_app(
     validate, known = adapter.validator.validate_json, field_names(adapter)
     answer, skipped = route.answer, frozenset((*_TYPE_STEPS, *route.union_tags))
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    def read(raw: bytes) -> Any:
         try:
-            raw = await reader.read(scope, receive)
-        except Gone:
-            return
-        try:
-            body = validate(outlined(raw, max_batch))
+            return validate(outlined(raw, max_batch))
         except ValidationError as error:
             raise refusal(error, known, skipped) from None
-        check()
-        made, status = await answer(body, scope), 200
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        share = reader.share()
+        try:
+            body = read(await reader.read(scope, receive, share))
+            check()
+            made, status = await answer(body, scope), 200
+        except Gone:
+            return
+        finally:
+            share.give_back()
         if isinstance(made, Unfinished):
             made, status = made.body, 202
         await _send_json(made if isinstance(made, bytes) else to_json(made), send, status)
@@ -60,15 +65,18 @@ def bytes_app(route: BytesRoute, reader: BodyReader) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if route.is_loopback_only:
             _check_loopback(scope)
+        share = reader.share()
         try:
-            raw = await reader.read(scope, receive)
+            raw = await reader.read(scope, receive, share)
+            if is_gone(scope):
+                return  # it waited too long: nobody reads the answer
+            given = answer(raw)
+            made = await given if isinstance(given, Awaitable) else given
         except Gone:
             return
-        is_gone = scope.get("extensions", {}).get(IS_GONE)
-        if is_gone is not None and is_gone():
-            return  # it waited too long: nobody reads the answer
-        given = answer(raw)
-        await _send_json(await given if isinstance(given, Awaitable) else given, send)
+        finally:
+            share.give_back()
+        await _send_json(made, send)
 
     return app
 

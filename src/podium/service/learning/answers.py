@@ -14,8 +14,8 @@ from pydantic_core import to_json
 from podium.online import Answer
 from podium.service.learning.selector import Selection
 
-MOST_ANSWERS, MOST_CANDIDATES = 1000, 16
-"""Answers that are remembered, and candidates in each; longer ones seldom come again."""
+MOST_ANSWERS, LONGEST_ANSWER = 1000, 2**14
+"""Answers that are remembered, and bytes of each; longer ones seldom come again."""
 
 
 class _Written(NamedTuple):
@@ -64,7 +64,7 @@ class AnswerWriter:
             **answer.as_object(),
         }
         text = to_json(middle)[1:-1]
-        if len(answer.candidates) <= MOST_CANDIDATES:
+        if len(text) <= LONGEST_ANSWER:
             if len(self._written) >= MOST_ANSWERS:
                 self._written.clear()
             self._written[key] = _Written(answer, selected, text)

@@ -53,6 +53,7 @@ class Learning(Component):
         self.journal = Journal(store, self.learner, rhythm, log, serve.store_limit_s)
         self.metrics = LearningMetrics()
         self.selector = Selector(settings.online.gpu_label)
+        self._routes: LearningRoutes | None = None
 
     @property
     def failure(self) -> Exception | None:
@@ -63,7 +64,8 @@ class Learning(Component):
         """Lists score, observe, assign and forget."""
         serve = self._settings.serve
         parts = (self.learner, self.journal, self.metrics, self.selector)
-        return LearningRoutes(*parts, self._log, serve).listed()
+        self._routes = LearningRoutes(*parts, self._log, serve)
+        return self._routes.listed()
 
     def collectors(self) -> Sequence[Collector]:
         """Lists counters of decisions and observations, and figures of the agent."""
@@ -89,6 +91,8 @@ class Learning(Component):
 
     async def stop(self) -> Facts:
         """Stores what was submitted, and saves what was learned."""
+        if self._routes is not None:
+            self._routes.close()
         await asyncio.to_thread(self.journal.close)
         return {"last_id": self.journal.last_id}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -27,6 +28,13 @@ LEGACY = {
     "podium_online_exploration_price_ratio": "scheduler_regret_estimate",
 }
 """Names that earlier agents gave to figures that are still there."""
+
+
+class Decision(NamedTuple):
+    """Is what is kept of one decision."""
+
+    lost_s: float  # that another candidate is expected to save
+    spent_s: float
 
 
 class LearningMetrics:
@@ -68,12 +76,12 @@ class LearningMetrics:
             "Seconds until an observation was stored.",
             registry=None,
         )
-        self._recent: deque[Answer] = deque(maxlen=WINDOW)
+        self._recent: deque[Decision] = deque(maxlen=WINDOW)
 
     def decided(self, answer: Answer) -> None:
         """Counts a decision."""
         self._decisions.increase(answer.chosen_gpu_type, answer.decision_type)
-        self._recent.append(answer)
+        self._recent.append(decision_of(answer))
 
     def observed(self, job_type: str, gpu_type: str, outcome: str) -> None:
         """Counts an observation."""
@@ -140,7 +148,7 @@ class Renamed(Collector):
 class AgentFigures(Collector):
     """Reads an agent's figures when they are asked for."""
 
-    def __init__(self, learner: AgentLearner, recent: Sequence[Answer] | deque[Answer]) -> None:
+    def __init__(self, learner: AgentLearner, recent: deque[Decision]) -> None:
         self._learner = learner
         self._recent = recent
 
@@ -196,24 +204,28 @@ class AgentFigures(Collector):
         return [GaugeMetricFamily(name, help, value=value) for name, help, value in rows]
 
 
-def regret(answers: Sequence[Answer]) -> float:
-    """Estimates how much longer choices take than the fastest candidates, at least, as a share.
+def decision_of(answer: Answer) -> Decision:
+    """Keeps of an answer what its regret is estimated from: candidates may be many.
 
-    Of each decision it is the most that any one other candidate is expected to save, where it turns
-    out to be faster: the best of several may save more.
+    The most that any one other candidate is expected to save, where it turns out to be faster: the
+    best of several may save more.
     """
-    lost = math.fsum(
-        max((_saving(answer.chosen, other) for other in answer.candidates), default=0.0)
-        for answer in answers
-    )
-    spent = math.fsum(answer.chosen.mu for answer in answers)
+    chosen = answer.chosen
+    savings = [_saving(chosen, other) for other in answer.candidates if other is not chosen]
+    return Decision(max(savings, default=0.0), chosen.mu)
+
+
+def regret(decisions: Sequence[Decision]) -> float:
+    """Estimates how much longer choices take than the fastest candidates, at least, as a share."""
+    lost = math.fsum(each.lost_s for each in decisions)
+    spent = math.fsum(each.spent_s for each in decisions)
     return lost / (spent - lost) if spent > lost else 0.0
 
 
 def _saving(chosen: Candidate, other: Candidate) -> float:
     """Returns the expectation of max(chosen - other, 0) where both are log-normal (Margrabe)."""
     variance = _log_variance(chosen) + _log_variance(other)
-    if other is chosen or variance <= 0.0:
+    if variance <= 0.0:
         return 0.0
     spread = math.sqrt(variance)
     upper = (math.log(chosen.mu / other.mu) + 0.5 * variance) / spread

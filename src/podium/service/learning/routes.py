@@ -9,7 +9,9 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,10 @@ from podium.online import Observation, Place, Request, assign_costs, transport_p
 from podium.online.cost import Option
 from podium.online.priority import priority_score
 from podium.service.components import Answer, JsonRoute, Unfinished
-from podium.service.http.body import too_long
+from podium.service.http.body import is_gone, too_long
 from podium.service.http.problem import Field, Problem
 from podium.service.learning.answers import AnswerWriter
+from podium.service.learning.batches import MOST_BATCHES, Batches, Wanted
 from podium.service.learning.journal import Journal
 from podium.service.learning.learner import AgentLearner, observation_of
 from podium.service.learning.metrics import LearningMetrics
@@ -47,7 +50,7 @@ from podium.service.learning.selector import Selector
 from podium.settings import Serve
 from podium.store import ObservationRecord, ReusedName
 
-Work = Callable[[], Mapping[str, Any]]
+Work = Callable[[Event], Mapping[str, Any]]
 
 MANY_PLACES = 64
 """Beyond so many places, each with company of its own, scoring takes long."""
@@ -85,13 +88,13 @@ class LearningRoutes:
         self._learner, self._journal = learner, journal
         self._metrics, self._log = metrics, log
         self._selector, self._serve = selector, serve
+        self._batches = Batches()
         self._source = socket.gethostname()
         self._sizes = dict.fromkeys(learner.agent.parameters.features)
-        self._turn = asyncio.Lock()
         self._writer = AnswerWriter()
 
     def listed(self) -> list[JsonRoute]:
-        """Lists the routes; those that wait for the store have limits of their own."""
+        """Lists the routes; those that wait for the store, or for their turn, have own limits."""
 
         def route(path: str, request: Any, reply: Any, answer: Answer, **more: Any) -> JsonRoute:
             return JsonRoute(path, request, reply, answer, EXAMPLES[path], **more)
@@ -104,12 +107,19 @@ class LearningRoutes:
                 "/v1/observe", ObserveRequest, ObserveReply, self.observe,
                 parameters=[_KEY], unfinished=_NOT_LEARNED, **waiting,
             ),
-            route("/v1/assign", AssignRequest, AssignReply, self.assign, union_tags=tags),
+            route(
+                "/v1/assign", AssignRequest, AssignReply, self.assign,
+                union_tags=tags, max_in_flight=MOST_BATCHES,
+            ),
             route(
                 "/v1/forget", ForgetRequest, ForgetReply, self.forget,
                 unfinished=_NOT_FORGOTTEN, **waiting,
             ),
         ]  # fmt: skip
+
+    def close(self) -> None:
+        """Begins no more work on batches."""
+        self._batches.close()
 
     async def score(self, body: ScoreRequest, _scope: Scope) -> bytes:
         """Decides where a job runs."""
@@ -237,12 +247,11 @@ class LearningRoutes:
             forgets="job_type" if job_type else "gpu_type",
         )
 
-    async def assign(self, body: CostsRequest | JobsRequest, _scope: Scope) -> Mapping[str, Any]:
+    async def assign(self, body: CostsRequest | JobsRequest, scope: Scope) -> Mapping[str, Any]:
         """Assigns many jobs at once, within capacities."""
         self._bound("capacities", body.capacities, MOST_COLUMNS)
         work = self._by_jobs(body) if isinstance(body, JobsRequest) else self._by_costs(body)
-        async with self._turn:  # one at a time, beside the loop that answers everybody
-            return await asyncio.to_thread(work)
+        return await self._batches.work(work, partial(is_gone, scope))
 
     def _by_costs(self, body: CostsRequest) -> Work:
         self._bound("costs", body.costs)
@@ -253,7 +262,7 @@ class LearningRoutes:
         rows = [[math.inf if cost is None else cost for cost in row] for row in body.costs]
         table = np.array(rows, dtype=np.float64).reshape(len(rows), width)
 
-        def work() -> Mapping[str, Any]:
+        def work(_is_unwanted: Event) -> Mapping[str, Any]:
             found = assign_costs(table, body.capacities)
             return {**found.as_object(), **_plan(table, body)}
 
@@ -271,10 +280,12 @@ class LearningRoutes:
             for number, job in enumerate(body.jobs)
         ]
 
-        def work() -> Mapping[str, Any]:
-            agent = self._learner.agent
-            found = agent.assign(requests, capacities).as_object()
-            return {**found, **_plan(agent.costs(requests, body.gpu_types), body)}
+        def work(is_unwanted: Event) -> Mapping[str, Any]:
+            agent, wanted = self._learner.agent, Wanted(requests, is_unwanted)
+            found = agent.assign(wanted, capacities).as_object()
+            if not body.plan:
+                return found
+            return {**found, **_plan(agent.costs(wanted, body.gpu_types), body)}
 
         return work
 

@@ -13,6 +13,9 @@ from podium.settings import GPU_LABELS
 REFRESH_S = 10.0
 """For so long the labels of nodes are taken to be the same."""
 
+MOST_SELECTIONS = 1000
+"""GPU types whose selections are remembered; callers choose their names."""
+
 _WORD = re.compile("[a-z0-9]+")
 
 LabelValues = Callable[[str], Collection[str]]
@@ -45,7 +48,7 @@ class Selector:
     def select(self, gpu_type: str) -> Selection:
         """Returns the fields of a pod for a GPU type."""
         now_s = self._clock()
-        if now_s - self._read_s >= REFRESH_S:
+        if now_s - self._read_s >= REFRESH_S or len(self._found) >= MOST_SELECTIONS:
             self._known = frozenset(self.label_values(self.label))
             self._read_s = now_s
             self._found.clear()

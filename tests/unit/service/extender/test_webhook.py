@@ -5,6 +5,7 @@ import pytest
 
 from podium.service.extender.webhook import NODE_GPU_SHARE, Webhook
 from podium.service.http.logs import Log
+from podium.service.http.problem import Problem
 from podium.settings import load_settings
 from podium.traces.kubernetes.keys import GPU_CARD_MODEL, GPU_COUNT, GPU_MILLI
 
@@ -163,3 +164,39 @@ def test_a_net_scores_every_node_before_and_after_it_knows_the_demand(tmp_path):
         scores = hook.ask(pod(f"p{i}", milli=300), nodes)
         assert scores["b"] == 100  # what is left of its first GPU fits the pod exactly
         assert scores["a"] > scores["c"] == 0  # the last has no GPU
+
+
+LONGEST, TOO_LONG = "n" * 253, "n" * 254
+
+
+@pytest.mark.parametrize(
+    ("of_pod", "of_node", "field"),
+    [("p", TOO_LONG, "nodes[1].metadata.name"), (TOO_LONG, "b", "pod.metadata.name")],
+)
+def test_names_that_kubernetes_would_not_take_are_refused_and_not_kept(
+    webhook, of_pod, of_node, field
+):
+    with pytest.raises(Problem) as caught:
+        webhook.ask(pod(of_pod), [node("a"), node(of_node)])
+    assert caught.value.status == 422
+    assert [each.name for each in caught.value.fields] == [field]
+    assert not webhook.component._cluster._nodes
+    assert webhook.ask(pod(LONGEST), [node(LONGEST)]) == {LONGEST: 100}
+
+
+def test_nodes_are_remembered_within_a_number_of_bytes(webhook, monkeypatch):
+    monkeypatch.setattr("podium.service.extender.webhook.MOST_NODE_BYTES", 10_000)
+    cluster = webhook.component._cluster
+    for number in range(10):
+        large = node(f"n{number}")
+        large["metadata"]["labels"]["x"] = "y" * 4000
+        webhook.ask(pod("p"), [large])
+        webhook.ask(pod("p"), [large])
+    assert list(cluster._nodes) == ["n8", "n9"]
+    assert sorted(name for name in cluster.state.names if name) == ["n8", "n9"]
+    assert 8000 < cluster._node_bytes < 10_000
+
+
+def test_a_node_has_no_more_gpus_than_nodes_may_have(webhook):
+    webhook.ask(pod("p"), [node("a", used=[(500, [])] * 5000)])
+    assert len(webhook.component._cluster._on["a"]) == 16

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from podium.service.http.at_once import AtOnce, QuickRoute
+from podium.service.http.budget import FREE_BYTES, BodyBudget
 from podium.service.http.protocol import Connection, ConnectionLimits
 
 NAMED = b"host: x\r\ncontent-type: application/json\r\n"
@@ -30,10 +31,11 @@ def answer(body):
     return b"%d of %d" % (len(body), 1 // (body != b"bad"))
 
 
-def talk(chunks, route=None, limit_s=10.0):
+def talk(chunks, route=None, limit_s=10.0, budget=None):
     """Sends bytes one after another, and gives all that comes back until the end."""
     finished = []
     at_once = AtOnce(lambda _: "id-1", lambda *told: finished.append(told[0]))
+    at_once.budget = budget or at_once.budget
     at_once.routes["/quick"] = route or QuickRoute(answer)
     config = uvicorn.Config(by_application, log_config=None, access_log=False)
     config.load()
@@ -110,3 +112,18 @@ def test_a_body_that_does_not_come_is_not_waited_for():
     told, finished = talk([asked(b"x" * 100)[:-50]], limit_s=0.05)
     assert told.startswith(b"HTTP/1.1 408")
     assert finished == []
+
+
+def test_bodies_take_of_what_all_share_and_give_it_back():
+    budget = BodyBudget(2**18)
+    whole, large = asked(b"x" * 2**18), asked(b"x" * 2**19)
+    over = large[: len(large) - 2**19 + 2**18 + FREE_BYTES + 1]
+    assert talk([whole], budget=budget)[0].endswith(b"%d of 1" % 2**18)
+    assert budget.left == 2**18
+    told, finished = talk([over], budget=budget)
+    assert told.startswith(b"HTTP/1.1 503")
+    assert b"retry-after: 1" in told
+    assert finished == []
+    assert budget.left == 2**18
+    assert talk([whole[:-10]], limit_s=0.05, budget=budget)[0].startswith(b"HTTP/1.1 408")
+    assert budget.left == 2**18

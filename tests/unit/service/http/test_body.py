@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from podium.service.http import route
 from podium.service.http.body import FEW, BodyReader, Gone, outlined
+from podium.service.http.budget import BodyBudget
 from podium.service.http.problem import Problem
 from support.service import JSON, OBSERVE, SCORE, Service, scope_of
 
@@ -13,7 +14,7 @@ READER = BodyReader(max_bytes=10, limit_s=5.0)
 _HEAD = b'{"job_type":"a","candidate_gpu_types":["a"]'
 
 
-def read(chunks, headers=JSON, reader=READER):
+def read(chunks, headers=JSON, reader=READER, share=None):
     """Reads a body that arrives in pieces; nothing stands for silence, text for an event."""
     messages = list(chunks)
 
@@ -25,7 +26,8 @@ def read(chunks, headers=JSON, reader=READER):
             return {"type": chunk}
         return {"type": "http.request", "body": chunk, "more_body": chunk != b""}
 
-    return asyncio.run(reader.read(scope_of("POST", "/", headers), receive))
+    share = share or reader.share()
+    return asyncio.run(reader.read(scope_of("POST", "/", headers), receive, share))
 
 
 def test_pieces_are_put_together():
@@ -38,6 +40,32 @@ def test_a_body_of_the_largest_size_is_read_and_one_byte_more_is_not():
         read([b"x" * 10, b"y", b""])
     assert caught.value.status == 413
     assert caught.value.headers["connection"] == "close"
+
+
+def test_all_bodies_together_are_bounded_and_small_ones_have_room_all_the_same():
+    reader = BodyReader(2**20, 5.0, BodyBudget(2**18))
+    first, second = reader.share(), reader.share()
+    large = [b"x" * 2**17] * 2
+    assert len(read([*large, b""], reader=reader, share=first)) == 2**18
+    with pytest.raises(Problem) as caught:
+        read(large, reader=reader, share=second)  # it would wait for more
+    assert caught.value.status == 503
+    assert caught.value.headers == {"retry-after": "1", "connection": "close"}
+    assert read([b"x" * 2**16, b""], reader=reader) == b"x" * 2**16
+    second.give_back()
+    first.give_back()
+    assert len(read([*large, b""], reader=reader)) == 2**18
+
+
+@pytest.mark.parametrize(
+    "body", [b"{" + b" " * 2**17, json.dumps({**SCORE, "x": "y" * 2**17}).encode()]
+)
+def test_what_a_request_took_is_free_once_it_is_answered(tmp_path, body):
+    with Service(tmp_path) as service:
+        budget = service.app.middleware_app.at_once.budget
+        before = budget.left
+        assert service.post("/v1/score", body).status in {400, 422}
+        assert budget.left == before
 
 
 def test_a_length_that_is_too_large_is_refused_before_anything_arrives():

@@ -1,4 +1,6 @@
+import hashlib
 import re
+from base64 import b64encode
 
 import pytest
 
@@ -79,3 +81,14 @@ def test_what_a_description_says_is_no_markup():
 )
 def test_a_schema_is_said_in_words(schema, words):
     assert in_words(schema) == words
+
+
+@pytest.mark.parametrize("tag", ["style", "script"])
+def test_a_browser_runs_nothing_but_what_belongs_to_the_page(service, page, tag):
+    policy = service.get("/docs").headers["content-security-policy"]
+    (own,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+    digest = b64encode(hashlib.sha256(own.encode()).digest()).decode()
+    assert f"{tag}-src 'sha256-{digest}';" in policy
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    assert not re.search(r" (style|on[a-z]+)=", page)

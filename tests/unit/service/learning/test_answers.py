@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from podium.online import Agent, Observation, Request
-from podium.service.learning.answers import MOST_ANSWERS, AnswerWriter
+from podium.service.learning.answers import LONGEST_ANSWER, MOST_ANSWERS, AnswerWriter
 from podium.service.learning.selector import Selection
 
 HERE = Selection({"nodeSelector": {"gpu": "fast"}}, is_on_nodes=True)
@@ -39,3 +39,11 @@ def test_no_more_answers_are_remembered_than_there_is_room_for() -> None:
         answer = agent.score(Request(f"job {number}", ("fast",)))
         assert json.loads(writer.write(answer, HERE, 1.0, ([], [])))["chosen_gpu_type"] == "fast"
     assert len(writer._written) <= MOST_ANSWERS
+
+
+def test_a_long_answer_is_not_remembered() -> None:
+    answer, writer = Agent().score(Request("job", ("fast",))), AnswerWriter()
+    avoided = ("x" * 250,) * (LONGEST_ANSWER // 250)
+    found = writer.write(replace(answer, avoid_co_locate_with=avoided), HERE, 1.0, ([], []))
+    assert len(json.loads(found)["avoid_co_locate_with"]) == len(avoided)
+    assert not writer._written

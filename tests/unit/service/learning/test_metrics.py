@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from podium.online import Answer, Candidate
-from podium.service.learning.metrics import regret
+from podium.service.learning.metrics import LearningMetrics, decision_of, regret
 
 KNOWN = Candidate("a", 100.0, 5.0, 0.0, 0.0, 100.0, 50, 0.0, 100.0)
 UNKNOWN = replace(KNOWN, gpu_type="b", mu=150.0, sigma=150.0, observations=0)
 
 
 def answer(chosen, *others):
-    return Answer(chosen, "exploitation", (chosen, *others), ())
+    return decision_of(Answer(chosen, "exploitation", (chosen, *others), ()))
 
 
 def draws(known, rng, count=200_000):
@@ -43,3 +43,11 @@ def test_regret_is_that_of_the_last_decisions_together():
     slow = replace(KNOWN, gpu_type="c", mu=300.0, sigma=0.0)
     fast = replace(KNOWN, gpu_type="d", mu=100.0, sigma=1e-6)
     assert regret([answer(slow, fast), answer(fast, slow)]) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_what_is_kept_of_a_decision_does_not_grow_with_its_candidates():
+    metrics = LearningMetrics()
+    many = tuple(replace(UNKNOWN, gpu_type=str(number)) for number in range(1000))
+    metrics.decided(Answer(KNOWN, "exploitation", (KNOWN, *many), ()))
+    metrics.decided(Answer(KNOWN, "exploitation", (KNOWN, UNKNOWN), ()))
+    assert [*metrics._recent] == [answer(KNOWN, UNKNOWN)] * 2

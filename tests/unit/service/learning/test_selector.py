@@ -1,6 +1,6 @@
 import pytest
 
-from podium.service.learning.selector import REFRESH_S, Selector
+from podium.service.learning.selector import MOST_SELECTIONS, REFRESH_S, Selector
 from podium.settings import GPU_LABELS
 
 PRODUCT = "nvidia.com/gpu.product"
@@ -70,3 +70,10 @@ def test_nodes_that_come_later_are_seen_after_a_while():
     assert made.select("T4").is_on_nodes is None
     now_s[0] = REFRESH_S
     assert made.select("T4").fields["nodeSelector"] == {PRODUCT: "Tesla-T4"}
+
+
+def test_no_more_selections_are_remembered_than_there_is_room_for():
+    made = Selector("nvidia", clock=lambda: 0.0)
+    for number in range(MOST_SELECTIONS + 10):
+        assert made.select(f"T{number}").fields["nodeSelector"] == {PRODUCT: f"T{number}"}
+    assert len(made._found) <= MOST_SELECTIONS
