@@ -96,6 +96,7 @@ def test_an_open_claim_is_served_where_its_class_may_make_volumes(dumped):
     assert nodes_for(dumped(ASKING, claim("c", storageClassName="zonal"), made)) == {"b"}
 
 
+@pytest.mark.filterwarnings("ignore:all pods are in the namespace default")
 def test_the_claim_of_an_ephemeral_volume_comes_with_a_pod_that_is_yet_to_be_created(dumped):
     template = {"spec": claim("x", storageClassName="zonal")["spec"]}
     volumes = [{"name": "e", "ephemeral": {"volumeClaimTemplate": template}}]
