@@ -16,6 +16,7 @@ from podium.store import open_store
 from support.extender import args
 from support.found import FOUND, found_run
 from support.kubelike import gpu_node, gpu_pod, live
+from support.observed import wait_until
 from support.served_extender import Cluster, Served
 from support.service import JSON
 
@@ -221,6 +222,8 @@ def info_lines(service):
 
 
 def logged(service):
+    """Reads the log up to the end of the start: a thread writes it."""
+    wait_until(lambda: '"ready"' in service.lines.getvalue())
     return [json.loads(line) for line in service.lines.getvalue().splitlines()]
 
 
