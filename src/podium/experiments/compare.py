@@ -112,10 +112,6 @@ def compare(
     runs = done.runs
     is_replay = next(iter(runs.values()))[0]["protocol"] == "replay"
     metric = request.metric or ("wait_mean_s" if is_replay else "gpu_allocation")
-    if len(request.seeds) == 1:
-        listener.note(
-            f"one seed, {request.seeds[0]}, tells nothing of chance: {DEFAULT_SEEDS} are ten seeds"
-        )
     alike = alike_note(runs, metric, done.refused, done.idle)
     if done.idle and not alike:
         listener.advise(done.idle)
