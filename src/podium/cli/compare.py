@@ -117,6 +117,9 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     ]
     screen.table(titles, rows)
     first = next(iter(found.runs.values()))[0]
+    if len(ranking.seeds) == 1 and len(ranking.rows) > 1:
+        told = f"one seed, {ranking.seeds[0]}, tells nothing of chance"
+        screen.note(f"note: {told}: --seeds {DEFAULT_SEEDS} are ten")
     if "bound" in first:
         pods = figures.counted(first["pods"], "pod")
         screen.note(f"note: {first['bound']:,} of {pods} already running, and not counted")

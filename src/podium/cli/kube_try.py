@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import time
@@ -46,7 +47,7 @@ COUNTED = (
 )
 NEXT = {
     "podium kube try --keep": "look with kubectl",
-    "podium compare kube-packing {policy} --protocol inflation": "more nodes",
+    "podium compare kube-packing {policy}{source} --protocol inflation": "more pods",
     "podium kube snapshot cluster.json": "save your cluster",
     "podium kube manifests --policy {policy}": "install Podium",
 }
@@ -106,7 +107,7 @@ def try_podium(
     with ExitStack() as stack:
         with following(screen, plan) as listener:
             outcome = stack.enter_context(tried(plan, programs, listener))
-        _show(screen, plan, outcome, is_json=is_json)
+        _show(screen, plan, outcome, next_steps(plan.reference, settings), is_json=is_json)
         if is_keeping:
             _keep(screen, outcome)
 
@@ -254,7 +255,19 @@ def _more(change: float) -> str:
     return f"{abs(change):,g} {'more' if change > 0 else 'fewer'}"
 
 
-def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> None:
+def next_steps(policy: str, settings: Settings) -> dict[str, str]:
+    """Lists commands that go on from here, on the trace and cluster that were tried."""
+    given = {"--trace": settings.simulate.trace, "--cluster": settings.simulate.cluster}
+    is_own = settings.origins["simulate.trace"] != "default"
+    named = [(flag, value) for flag, value in given.items() if value]
+    named = [each for each in named if is_own or each[0] != "--trace"]
+    source = "".join(f" {flag} {shlex.quote(value)}" for flag, value in named)
+    return {each.format(policy=policy, source=source): what for each, what in NEXT.items()}
+
+
+def _show(
+    screen: Screen, plan: TryPlan, outcome: Outcome, steps: dict[str, str], *, is_json: bool
+) -> None:
     if is_json:
         notes = [*plan.notes, *outcome.notes]
         print_json({**plan.as_object(), **outcome.as_object(), "notes": notes})
@@ -265,7 +278,6 @@ def _show(screen: Screen, plan: TryPlan, outcome: Outcome, *, is_json: bool) -> 
     print(on_one_line(verdict(plan, outcome)))
     print()
     print("Next:")
-    steps = {command.format(policy=plan.reference): what for command, what in NEXT.items()}
     for command, what in steps.items():
         print(on_one_line(f"  {command:<{max(map(len, steps))}}  {what}"))
 

@@ -114,6 +114,11 @@ class Case:
         return not all(is_name(each) for each in (self.trace, self.cluster) if each)
 
     @property
+    def is_of_cluster(self) -> bool:
+        """Returns whether the pods come from manifests, as those of a cluster do."""
+        return not is_name(self.trace) and ".csv" not in Path(self.trace).suffixes
+
+    @property
     def split(self) -> Split:
         """Returns how the part that is held out differs from what is trained on."""
         return Split(round(1 - (self.since or self.until), 9))

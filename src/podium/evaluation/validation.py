@@ -200,6 +200,9 @@ class ValidationResults:
 BASELINES = ("fgd", "first-fit", "best-fit", "kube-packing")
 """What every candidate is measured beside."""
 
+OWN_BASELINE = "kube-default"
+"""What a candidate for a cluster is measured beside, too: it is what runs there."""
+
 EXPERIMENT = (
     "default", "cpu050", "cpu100", "cpu200", "cpu250", "gpushare40", "gpushare60", "gpushare80",
     "gpushare100", "gpuspec10", "gpuspec20", "gpuspec25", "gpuspec33", "multigpu20", "multigpu30",

@@ -12,6 +12,7 @@ from podium.cli.kube_try import (
     headline,
     line_of,
     live_lines,
+    next_steps,
     rows_of,
     verdict,
 )
@@ -195,3 +196,10 @@ def test_mistakes_are_refused_before_anything_is_started(
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     done = runner.invoke(app, ["kube", "try", *arguments])
     assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
+
+
+def test_next_steps_go_on_with_the_trace_that_was_tried():
+    own = load_settings(flags={"simulate.trace": "my dump.yaml"})
+    command = "podium compare kube-packing mlp{} --protocol inflation"
+    assert command.format(" --trace 'my dump.yaml'") in next_steps("mlp", own)
+    assert command.format("") in next_steps("mlp", load_settings())

@@ -74,6 +74,13 @@ def test_the_command_prints_no_ranking_and_exits_with_1(dump):
     assert "try: give the pods tolerations" in done.stderr
 
 
+def test_one_seed_deserves_a_note():
+    small = ["--nodes", "8", "--pods", "90", "--protocol", "inflation"]
+    done = CliRunner().invoke(app, ["compare", "fgd", "worst-fit", *small, "--seeds", "3"])
+    told = "note: one seed, 3, tells nothing of chance: --seeds 1000-1009 are ten"
+    assert told in done.stderr
+
+
 def test_a_search_on_which_all_do_the_same_is_refused_with_the_cause(dump):
     Path(dump).write_text(Path(dump).read_text().replace('"tolerations"', '"ignored"'))
     with pytest.raises(UndecidedError, match="place as many pods") as caught:

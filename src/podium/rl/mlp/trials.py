@@ -55,7 +55,7 @@ def inflation_case(trace: str, nodes: int, seed: int, **others: Any) -> Case:
 
 def allocations(result: Result) -> list[float]:
     """Measures the percent of GPUs in use when the arrived demand is last within each load."""
-    demand = gpu_demand(result.plan.arrivals.pods)
+    demand = gpu_demand(result.pods)  # on the GPUs that they were given, shared ones among them
     placed = np.cumsum(np.where(result.is_placed, demand, 0))
     total = max(1, result.plan.cluster.gpu_milli_total)
     return [100 * float(placed[last_within(result, load)]) / total for load in LOADS]

@@ -16,6 +16,7 @@ from podium.evaluation.cases import Case
 from podium.evaluation.validation import (
     BASELINES,
     FITNESS,
+    OWN_BASELINE,
     Group,
     HeldOut,
     ValidationResults,
@@ -112,6 +113,12 @@ def scorer(judge: Judge, *, may_hold: bool = True) -> Score:
     return score
 
 
+def rivals(incumbent: str, cases: Sequence[Case]) -> tuple[str, ...]:
+    """Names the policies that candidates are measured beside; on a cluster's own pods, one more."""
+    own = [OWN_BASELINE] if any(case.is_of_cluster for case in cases) else []
+    return tuple(dict.fromkeys([incumbent, *BASELINES, *own]))
+
+
 def promote(
     nominees: Sequence[Nominee], settings: Settings, progress: Progress | None = None
 ) -> Outcome:
@@ -126,7 +133,7 @@ def promote(
     if not entries:
         return Outcome((), tuple(refusals), reduced, None, ())
     _check_free(entries, settings.folder)
-    beside = tuple(dict.fromkeys([settings.rule.incumbent, *BASELINES]))
+    beside = rivals(settings.rule.incumbent, settings.cases)
     policies = {**baselines(beside), **_policies(settings.controls)}
     policies |= {entry.name: entry.policy for entry in entries}
     results = validate(

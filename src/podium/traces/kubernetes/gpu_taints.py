@@ -11,7 +11,6 @@ from dataclasses import replace
 from podium.model.cluster import Cluster
 from podium.model.constraints import UNCONSTRAINED, Constraints, Taint, Toleration
 from podium.model.workload import Workload
-from podium.traces.notes import counted
 
 KEYS = (
     "nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi",
@@ -38,8 +37,7 @@ def tolerating(workload: Workload, cluster: Cluster) -> tuple[Workload, tuple[st
         return workload, ()
     given = tuple(_TOLERATING if each else UNCONSTRAINED for each in asking.tolist())
     named = ", ".join(sorted({taint.key for taint in met}))
-    pods = counted(int(asking.sum()), "pod")
-    note = f"the trace has no tolerations: pods that ask for GPUs tolerate {named}: {pods}"
+    note = f"the trace states no tolerations: its pods that ask for GPUs tolerate {named}"
     return replace(workload, constraints=given), (note,)
 
 

@@ -606,7 +606,7 @@ class _Pile:
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(folded(remarks), "pod")
-        if found.state == "history" and found.pods:
+        if found.state == "history" and (found.staying or _have_run(found.pods)):
             yield history_note(found)
 
     def _is_one_namespace(self) -> bool:
@@ -638,6 +638,10 @@ class _Pile:
             for key in (*domains.rack, *domains.block, *domains.zone):
                 if not any(key in node.labels for node in self.nodes.values()):
                     yield f"no node has the label {key} of the chosen topology"
+
+
+def _have_run(pods: Iterable[PodDraft]) -> bool:
+    return any(draft.standing.node for draft in pods)
 
 
 def _less(node: NodeSpec, pod: PodSpec) -> NodeSpec:

@@ -3,11 +3,13 @@ import json
 import numpy as np
 import pytest
 
+from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.policies import load
 from podium.rl.mlp.gradient import draw
 from podium.rl.mlp.imitation import record
 from podium.rl.mlp.parameters import first_arrays, flat
-from podium.rl.mlp.trials import Trials, inflation_case
+from podium.rl.mlp.trials import Trials, allocations, inflation_case
+from podium.sim import Inflation, simulate
 from support.gpu_cluster import dump
 
 UNITS = 8
@@ -41,3 +43,11 @@ def test_a_net_learns_by_trial_and_is_judged_on_a_cluster_with_taints(case):
     assert drawn.allocation > 10
     found = Trials(UNITS, 1).run([flat(net), "first-fit"], [case])
     assert (found[:, 0, -1] > 10).all()
+
+
+def test_pods_on_shared_gpus_count_as_what_they_hold():
+    pods = [PodSpec(f"p{i}", 1_000, 100, 1, 1_000) for i in range(40)]
+    node = NodeSpec("a", 64_000, 8_000, 4, "T4", gpu_replicas=4)
+    own = NodeSpec("b", 64_000, 8_000, 8, "A100")
+    result = simulate(Cluster.of([node, own]), Workload.of(pods), "first-fit", Inflation(3.0))
+    assert 20 < max(allocations(result)) <= 100

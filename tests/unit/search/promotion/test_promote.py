@@ -15,7 +15,7 @@ from podium.search.judging.objective import Objective
 from podium.search.program.ingredients import NOTES
 from podium.search.promotion.card import Provenance
 from podium.search.promotion.decision import Rule, worth_by
-from podium.search.promotion.promote import Nominee, Settings, promote, scorer
+from podium.search.promotion.promote import Nominee, Settings, promote, rivals, scorer
 from podium.search.promotion.reduction import ReductionSettings
 from podium.sim.execution import execute
 from podium.testing import check_policy
@@ -58,6 +58,11 @@ def promoted(judge, tmp_path_factory):
         lambda *told: heard.append(told),
     )
     return outcome, heard
+
+
+def test_on_a_dump_candidates_are_also_measured_beside_what_runs_there():
+    assert "kube-default" in rivals("fgd", [Case("/tmp/c180.yaml")])
+    assert "kube-default" not in rivals("fgd", [Case("/tmp/pods.csv.gz"), *CASES])
 
 
 def test_the_good_one_is_promoted(promoted):

@@ -33,7 +33,7 @@ def pods(**others):
 def test_pods_that_ask_for_gpus_tolerate_the_usual_taints_of_gpu_nodes(taint):
     found, notes = tolerating(pods(), cluster(taint))
     assert [each.tolerates((taint,)) for each in found.constraints] == [True, False]
-    told = f"the trace has no tolerations: pods that ask for GPUs tolerate {taint.key}: 1 pod"
+    told = f"the trace states no tolerations: its pods that ask for GPUs tolerate {taint.key}"
     assert notes == (told,)
 
 
@@ -50,6 +50,6 @@ def test_pods_of_a_csv_file_run_on_the_gpu_nodes_of_a_dump(tmp_path):
     csv, dump = Path(tmp_path / "jobs.csv"), write_dump(tmp_path / "c180.json")
     csv.write_text(CSV)
     given, nodes = load_on(str(csv), load_trace(str(dump)), LoadOptions())
-    assert given.notes[-1].startswith("the trace has no tolerations")
+    assert given.notes[-1].startswith("the trace states no tolerations")
     result = simulate(nodes.cluster, given.workload, "fgd", Rounds())
     assert result.is_placed.all()
