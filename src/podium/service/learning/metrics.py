@@ -16,8 +16,8 @@ from podium.service.http.metrics import FAST_S, BoundedCounter
 from podium.service.learning.journal import Journal
 from podium.service.learning.learner import AgentLearner
 
-WINDOW = 1000
-"""Last decisions whose regret is estimated."""
+WINDOW, MOST_CANDIDATES = 1000, 16
+"""Last decisions whose regret is estimated, and candidates that are kept of each."""
 
 LEGACY = {
     "podium_online_decisions": "scheduler_decisions",
@@ -33,8 +33,8 @@ LEGACY = {
 class Decision(NamedTuple):
     """Is what is kept of one decision."""
 
-    lost_s: float  # that another candidate is expected to save
-    spent_s: float
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]  # all of them, or of many the one that saves the most
 
 
 class LearningMetrics:
@@ -205,27 +205,34 @@ class AgentFigures(Collector):
 
 
 def decision_of(answer: Answer) -> Decision:
-    """Keeps of an answer what its regret is estimated from: candidates may be many.
+    """Keeps of an answer what its regret is estimated from; of many candidates the one that tells.
 
-    The most that any one other candidate is expected to save, where it turns out to be faster: the
-    best of several may save more.
+    To estimate it at once takes longer than to keep a few candidates.
     """
-    chosen = answer.chosen
-    savings = [_saving(chosen, other) for other in answer.candidates if other is not chosen]
-    return Decision(max(savings, default=0.0), chosen.mu)
+    chosen, candidates = answer.chosen, answer.candidates
+    if len(candidates) > MOST_CANDIDATES:
+        candidates = (max(candidates, key=lambda each: _saving(chosen, each)),)
+    return Decision(chosen, candidates)
 
 
 def regret(decisions: Sequence[Decision]) -> float:
-    """Estimates how much longer choices take than the fastest candidates, at least, as a share."""
-    lost = math.fsum(each.lost_s for each in decisions)
-    spent = math.fsum(each.spent_s for each in decisions)
+    """Estimates how much longer choices take than the fastest candidates, at least, as a share.
+
+    Of each decision it is the most that any one other candidate is expected to save, where it turns
+    out to be faster: the best of several may save more.
+    """
+    lost = math.fsum(
+        max((_saving(each.chosen, other) for other in each.candidates), default=0.0)
+        for each in decisions
+    )
+    spent = math.fsum(each.chosen.mu for each in decisions)
     return lost / (spent - lost) if spent > lost else 0.0
 
 
 def _saving(chosen: Candidate, other: Candidate) -> float:
     """Returns the expectation of max(chosen - other, 0) where both are log-normal (Margrabe)."""
     variance = _log_variance(chosen) + _log_variance(other)
-    if variance <= 0.0:
+    if other is chosen or variance <= 0.0:
         return 0.0
     spread = math.sqrt(variance)
     upper = (math.log(chosen.mu / other.mu) + 0.5 * variance) / spread

@@ -47,7 +47,8 @@ def test_regret_is_that_of_the_last_decisions_together():
 
 def test_what_is_kept_of_a_decision_does_not_grow_with_its_candidates():
     metrics = LearningMetrics()
-    many = tuple(replace(UNKNOWN, gpu_type=str(number)) for number in range(1000))
-    metrics.decided(Answer(KNOWN, "exploitation", (KNOWN, *many), ()))
-    metrics.decided(Answer(KNOWN, "exploitation", (KNOWN, UNKNOWN), ()))
-    assert [*metrics._recent] == [answer(KNOWN, UNKNOWN)] * 2
+    many = tuple(replace(UNKNOWN, gpu_type=str(number), mu=999.0) for number in range(1000))
+    metrics.decided(Answer(KNOWN, "exploitation", (KNOWN, *many, UNKNOWN), ()))
+    (kept,) = metrics._recent
+    assert kept == (KNOWN, (UNKNOWN,))
+    assert regret([kept]) == regret([answer(KNOWN, UNKNOWN)])
