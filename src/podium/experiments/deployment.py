@@ -99,14 +99,14 @@ def _deployable(reference: str, where: str) -> Policy:
 
 
 def _validation_of_copy(text: str) -> Validation:
-    """Knows a text again that a search wrote, wherever it was copied to."""
+    """Knows again what a search wrote, wherever it was copied to."""
     from podium.search.run.found import run_that_wrote
 
     run = run_that_wrote(text)
     if run is None:
         return UNKNOWN
     hint = f"name {RUN}{run} or what podium search promote {run} writes"
-    return Validation(False, f"it is a copy of the best of {RUN}{run}", hint)
+    return Validation(False, f"{RUN}{run} wrote what it computes", hint)
 
 
 def _ships(reference: str) -> bool:

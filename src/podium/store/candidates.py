@@ -96,6 +96,18 @@ class Candidates:
                 raise _unknown(connection, run_id, number)
             return candidate_of(row)
 
+    def run_that_wrote(self, fingerprint: str, except_kind: str) -> str | None:
+        """Finds the first run with a candidate that computes this, unless all are of a kind."""
+        query = (
+            select(CANDIDATES.c.run_id)
+            .where(CANDIDATES.c.fingerprint == fingerprint, CANDIDATES.c.kind != except_kind)
+            .order_by(CANDIDATES.c.run_id)
+            .limit(1)
+        )
+        with reading(self.engine) as connection:
+            found: str | None = connection.scalar(query)
+            return found
+
     def count(self, run_id: str) -> int:
         """Counts the candidates of a run."""
         query = select(func.count()).select_from(CANDIDATES).where(CANDIDATES.c.run_id == run_id)

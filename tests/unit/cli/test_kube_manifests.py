@@ -80,7 +80,7 @@ def test_a_copy_of_it_is_refused_and_marked_alike(run, tmp_path):
     (tmp_path / "mine.py").write_text(FOUND)
     done = run("--policy", tmp_path / "mine.py")
     assert done.exit_code == 1
-    assert "mine is not validated: it is a copy of the best of run:ab12" in done.stderr
+    assert "mine is not validated: run:ab12 wrote what it computes" in done.stderr
     done = run("--policy", tmp_path / "mine.py", "--unvalidated")
     assert 'podium.dev/unvalidated: "true"' in done.stdout
 

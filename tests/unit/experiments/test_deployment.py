@@ -1,4 +1,5 @@
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -12,8 +13,11 @@ from podium.experiments.deployment import (
 )
 from podium.policies import load
 from podium.policies.registry import _TRAINED
+from podium.search.candidate.gates import read_candidate
 from podium.search.run.promoted import Decision, keep_decisions
+from podium.store import open_store
 from support.found import FOUND, found_run
+from support.stored import RUN, bred
 
 OWN = FOUND.replace("7", "8")
 
@@ -61,12 +65,26 @@ def test_what_is_not_validated_may_be_a_shadow_and_is_named():
 
 @pytest.mark.usefixtures("run")
 def test_what_a_run_wrote_is_known_again_wherever_it_was_copied_to(tmp_path):
-    (tmp_path / "mine.py").write_text(FOUND)
-    with pytest.raises(Unvalidated, match="it is a copy of the best of run:ab12") as refused:
-        active(str(tmp_path / "mine.py"))
-    assert "name run:ab12" in refused.value.hint
+    for copy in (FOUND, FOUND.rstrip(), f"# mine\n{FOUND}", f'"""Mine."""\n\n{FOUND}'):
+        (tmp_path / "mine.py").write_text(copy)
+        with pytest.raises(Unvalidated, match="run:ab12 wrote what it computes") as refused:
+            active(str(tmp_path / "mine.py"))
+        assert "name run:ab12" in refused.value.hint
     (tmp_path / "mine.py").write_text(OWN)
     assert active(str(tmp_path / "mine.py")).validation.word == "unknown"
+
+
+@pytest.mark.parametrize(("kind", "word"), [("bred", "no"), ("tuned", "no"), ("seed", "unknown")])
+def test_every_candidate_of_a_run_is_known_again_but_what_people_gave_it(
+    kind, word, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PODIUM_STORE_URL", str(tmp_path / "podium.db"))
+    fingerprint = read_candidate(FOUND).fingerprint
+    with open_store(str(tmp_path / "podium.db")) as store:
+        store.runs.create(RUN)
+        store.candidates.propose([replace(bred(0), kind=kind, fingerprint=fingerprint)])
+    (tmp_path / "mine.py").write_text(f"# mine\n{FOUND}")
+    assert active(str(tmp_path / "mine.py"), is_unvalidated=True).validation.word == word
 
 
 def test_policies_that_metrics_could_not_tell_apart_are_refused(tmp_path):

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from podium.errors import InputError, MissingError, PolicyError, UnknownName, UsageError
 from podium.policies import Policy
 from podium.policies.policy import policy_of
 from podium.policies.registry import RUN
 from podium.policies.source import read_source
-from podium.search.candidate.gates import read_candidate
+from podium.search.candidate.gates import Candidate, read_candidate
 from podium.search.candidate.verdict import Verdict
 from podium.search.candidate.vocabulary import LONGEST_BYTES
+from podium.search.population.member import SEED
 from podium.search.run.folder import BEST, RunFolder
 from podium.search.run.promoted import PROMOTION, decision_on, validation_of
 from podium.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from podium.store import Store
 
 SEARCH = "search"
 """The kind of run that finds policies."""
@@ -57,16 +64,12 @@ def _check_gates(text: str, path: Path) -> None:
 
 def _id_of(run: str, settings: Settings) -> str:
     """Finds the id of a search in the store; what is in none may still be in the folder."""
-    from podium.store import open_store
-    from podium.store.address import file_of, read_address
-
-    file = file_of(read_address(settings.store.url))
-    if file is not None and not (file.is_file() and file.stat().st_size):
-        return run  # asking would make a store
     try:
-        with open_store(settings.store.url) as store:
-            record = store.runs.get(run)
+        with _store_of(settings) as store:
+            record = None if store is None else store.runs.get(run)
     except (UnknownName, MissingError):  # a server that is away must not hide a folder
+        return run
+    if record is None:
         return run
     if record.kind != SEARCH:
         raise UsageError(
@@ -75,6 +78,20 @@ def _id_of(run: str, settings: Settings) -> str:
             f"--kind {SEARCH} lists searches",
         )  # fmt: skip
     return record.id
+
+
+@contextmanager
+def _store_of(settings: Settings) -> Iterator[Store | None]:
+    """Opens the store of the settings, unless asking would make one."""
+    from podium.store import open_store
+    from podium.store.address import file_of, read_address
+
+    file = file_of(read_address(settings.store.url))
+    if file is not None and not (file.is_file() and file.stat().st_size):
+        yield None
+        return
+    with open_store(settings.store.url) as store:
+        yield store
 
 
 def best_of(run: str, folder: Path) -> Path:
@@ -89,10 +106,27 @@ def best_of(run: str, folder: Path) -> Path:
 
 
 def run_that_wrote(text: str) -> str | None:
-    """Finds the run of the settings whose best policy is this very text."""
-    runs = load_settings().search.folder
-    found = (path.parent.name for path in sorted(runs.glob(f"*/{BEST}")) if _text(path) == text)
-    return next(found, None)
+    """Finds a run that wrote what this text computes: its best now, or any other candidate.
+
+    Layout, comments and names do not tell two texts apart. What people gave a search as a seed is
+    their own. The folder of runs and the store of the settings are asked, as far as they are there.
+    """
+    settings, read = load_settings(), read_candidate(text)
+    for path in sorted(settings.search.folder.glob(f"*/{BEST}")):
+        best = _text(path)
+        if best == text or _computes_alike(read, read_candidate(best)):
+            return path.parent.name
+    if isinstance(read, Verdict):
+        return None
+    with suppress(MissingError), _store_of(settings) as store:
+        return None if store is None else store.candidates.run_that_wrote(read.fingerprint, SEED)
+    return None
+
+
+def _computes_alike(read: Candidate | Verdict, other: Candidate | Verdict) -> bool:
+    if isinstance(read, Verdict) or isinstance(other, Verdict):
+        return False
+    return read.fingerprint == other.fingerprint
 
 
 def _text(path: Path) -> str:
