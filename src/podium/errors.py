@@ -6,6 +6,7 @@
     ├── SettingsError      exit 2: podium.toml or the environment is wrong
     ├── InputError         exit 2: a file cannot be read as what it should be
     ├── PolicyError        exit 2: a policy breaks its contract
+    ├── UndecidedError     exit 1: whatever policy decides, the outcome is the same
     └── MissingError       exit 3: something outside is not there
         └── MissingExtra   exit 3: an optional dependency is not installed
 

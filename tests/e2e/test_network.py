@@ -38,7 +38,7 @@ def run(watch, folder, command):
     [
         ("doctor",),
         ("config",),
-        ("compare", "fgd", "best-fit", *SMALL, "--seeds", "2", "--json"),
+        ("compare", "fgd", "best-fit", *SMALL, "--protocol", "inflation", "--seeds", "2", "--json"),
         ("simulate", *SMALL, "--json"),
         ("search", "run", *STORE, "--trace", "openb", "--nodes", "32", "--seeds", "1",
          "--evaluations", "20", "--largest", "40",

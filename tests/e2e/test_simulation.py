@@ -189,10 +189,13 @@ def test_an_interrupt_ends_a_comparison(tmp_path):
     assert (code, output, words) == (130, "", "interrupted\n")
 
 
-def test_policies_are_compared_on_a_file(podium):
-    result = podium("compare", "first-fit", "best-fit", "--seeds", "1-3", *PLAIN[2:])
+def test_policies_are_compared_on_a_file(podium, tmp_path):
+    pods = tmp_path / "pods.csv"
+    pods.write_text(pods.read_text().replace("p1,2000,2000,2,", "p1,2000,2000,3,"))
+    result = podium("compare", "first-fit", "worst-fit", "--seeds", "1-3", *PLAIN[2:])
     assert result.returncode == 0, result.stderr
-    assert [line.split()[1] for line in result.stdout.splitlines()[1:]] == ["best-fit", "first-fit"]
+    ranked = [line.split()[1] for line in result.stdout.splitlines()[1:]]
+    assert ranked == ["first-fit", "worst-fit"]
     assert "3 seeds" in result.stderr
 
 

@@ -145,7 +145,8 @@ def test_a_simulation_tells_pods_that_run_from_those_that_wait(runner):
 def test_a_comparison_tells_whom_it_does_not_count(runner):
     given = ["compare", "fgd", "best-fit", "--trace", DUMP, "--protocol", "rounds"]
     found = runner.invoke(app, [*given, "--seeds", "1-2"])
-    assert "note: 6 of 11 pods already running, and not counted" in found.stderr
+    assert found.exit_code == 1
+    assert "6 of 11 pods run already and stay where they are; --state history" in found.stderr
 
 
 def test_info_tells_who_runs_and_what_pods_demand(runner):

@@ -64,7 +64,7 @@ def test_one_profile_of_a_configuration_is_a_policy_to_every_command(run, runner
     assert run("check", reference).exit_code == 0
     simulated = runner.invoke(app, ["simulate", "--policy", reference, *SMALL, "--json"])
     assert json.loads(simulated.stdout)["policy"] == "scheduler#packing"
-    compared = runner.invoke(app, ["compare", reference, "first-fit", *SMALL, "--seeds", "1"])
+    compared = runner.invoke(app, ["compare", reference, "first-fit", *SMALL, "--json"])
     assert "scheduler#packing" in compared.stdout
     assert podium.load_policy(reference).name == "scheduler#packing"
     unknown = run("show", "scheduler.yaml#pcking")

@@ -41,7 +41,7 @@ TRUE = {
         {"ip-10-0-1-1.ec2.internal": (8, "a100"), "ip-10-0-1-2.ec2.internal": (0, "")},
         {
             "ml/train": ("8", "ip-10-0-1-1.ec2.internal"),
-            "ml/inf": ("0", "ip-10-0-1-2.ec2.internal"),
+            "ml/inf": ("6 x neuron", "ip-10-0-1-2.ec2.internal"),
             "ml/mem": ("10,000 MiB", "gpu-memory"),
         },
     ),
@@ -71,7 +71,7 @@ TRUE = {
     "hami-two-vendors": (
         {"nv": (2, "NVIDIA-Tesla-T4"), "ascend": (0, "")},
         # HAMi would place the first: 30 % of the cores of a card leave 80 % of its memory.
-        {"ml/u": ("2 x 12,000 MiB", "gpu-memory"), "ml/npu": ("0", "ascend")},
+        {"ml/u": ("2 x 12,000 MiB", "gpu-memory"), "ml/npu": ("1 x Ascend910B3", "ascend")},
     ),
     "jobset": (
         {"n1": (8, "NVIDIA-H100-80GB-HBM3"), "n2": (8, "NVIDIA-H100-80GB-HBM3")},

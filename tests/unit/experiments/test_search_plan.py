@@ -49,7 +49,7 @@ def test_a_policy_file_is_named_after_itself(tmp_path):
     assert read_starter(tmp_path / "mine.py") == ("mine", "def score(pod, node):\n    return 1.0\n")
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+@pytest.mark.parametrize("content", [None, b"\xff\xf0"])
 def test_a_file_that_is_no_text_is_told_with_its_place(tmp_path, content):
     path = tmp_path / "mine.py"
     if content is not None:

@@ -60,6 +60,6 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path):
 
 def test_bytes_that_are_no_text_are_reported(tmp_path):
     path = tmp_path / "podium.toml"
-    path.write_bytes(b"\xff\xfe")
+    path.write_bytes(b"\xff\xf0")
     with pytest.raises(SettingsError, match="the file cannot be read"):
         read_document(path, "podium.toml")

@@ -349,7 +349,6 @@ class _Pile:
     def trace(self, path: Path, seed: int) -> Trace:
         """Builds the trace of what was read; the seed draws run times."""
         found = present(self.pods, self.nodes, self.reading.state)
-        self._take_off(found.staying)
         # Pods that all wait for their gates are an answer, if none could not be read.
         waiting = found.remarks[GATED] + self.suspended_pods
         is_waiting = bool(waiting) and not self.rejects.count
@@ -366,7 +365,7 @@ class _Pile:
         notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
         return Trace(
             name=path.name,
-            cluster=self._cluster(path.name),
+            cluster=self._cluster(path.name, found.staying),
             workload=self._workload(pods, path.name, gangs) if pods else None,
             notes=notes,
             left_out={LEFT_OUT[remark]: count for remark, count in found.remarks.items()}
@@ -377,17 +376,15 @@ class _Pile:
             of_nodes=self.described_nodes,
         )
 
-    def _cluster(self, name: str) -> Cluster | None:
-        if self.given is not None:
-            return self.given
-        return Cluster.of(self.nodes.values(), name=name) if self.nodes else None
-
-    def _take_off(self, staying: Iterable[PodDraft]) -> None:
-        """Takes what pods that belong to nodes ask for off these nodes."""
+    def _cluster(self, name: str, staying: Sequence[PodDraft]) -> Cluster | None:
+        """Builds the cluster without what pods that belong to its nodes ask for."""
+        nodes = dict(self.nodes)
         for draft in staying:
-            name = draft.standing.node
-            self.nodes[name] = _less(self.nodes[name], draft.spec)
-            self.given = None
+            at = draft.standing.node
+            nodes[at] = _less(nodes[at], draft.spec)
+        if self.given is not None and not staying:
+            return self.given
+        return Cluster.of(nodes.values(), name=name) if nodes else None
 
     def _workload(self, pods: list[PodSpec], name: str, gangs: Gangs) -> Workload:
         return Workload.of(pods, name=name, gangs=gangs.rules, budgets=self.budgets)
