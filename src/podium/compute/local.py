@@ -118,7 +118,8 @@ class ProcessHost:
         ours, theirs = Pipe()
         with theirs:
             handle = theirs.fileno()
-            command = [sys.executable, "-c", _BOOT, str(handle), json.dumps(sys.path)]
+            # Nothing is imported from the working folder.
+            command = [sys.executable, "-P", "-c", _BOOT, str(handle), json.dumps(sys.path)]
             # Standard output is for results: what a worker prints goes to standard error.
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=[handle]

@@ -348,7 +348,9 @@ class _Runs:
         from podium.kube.local.daemon import free_ports, running
 
         (port,) = free_ports(1)
-        command: list[str | Path] = [sys.executable, "-m", "podium", "serve", "--port", str(port)]
+        command: list[str | Path] = [
+            *(sys.executable, "-P", "-m", "podium", "serve", "--port", str(port))
+        ]
         environ = _environment(self.plane, policy, is_counting=self.plan.has_parts)
         with running(command, self.plane.log("podium"), environ, "podium serve") as daemon:
             daemon.wait_until_ready(port)

@@ -12,10 +12,12 @@ from __future__ import annotations
 import atexit
 import functools
 import hashlib
+import inspect
 import logging
 import marshal
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -175,8 +177,15 @@ def kept_folder(stamp: str) -> Path | None:
 def _cache_class() -> type[Any]:
     from numba.core import caching
 
+    locate = _locator_class()
+
     class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
-        _locator_classes = (_locator_class(),)
+        def __init__(self, function: Any) -> None:
+            # Numba's own lets a .numba_config.yaml of the working folder choose where code is read.
+            self._lineno = function.__code__.co_firstlineno
+            self._locator = locate(*function.__podium_cache__)
+            name = f"{Path(inspect.getfile(function)).stem}.{function.__qualname__}"
+            self._filename_base = self.get_filename_base(name, sys.abiflags)
 
     class ContentCache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation
@@ -215,10 +224,6 @@ def _locator_class() -> type[Any]:
 
         def get_disambiguator(self) -> str:
             return ""
-
-        @classmethod
-        def from_function(cls, function: Any, path: str) -> Any:  # noqa: ARG003 - Numba's signature
-            return cls(*function.__podium_cache__)
 
     return Locator
 

@@ -73,6 +73,14 @@ def test_processes_reply_as_threads_do(processes, expected):
     assert os.getpid() not in pids
 
 
+def test_processes_import_nothing_from_the_working_folder(tmp_path, monkeypatch):
+    for name in ("json", "podium", "numpy"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
+    monkeypatch.chdir(tmp_path)
+    _greet(SPEC)
+    assert not (tmp_path / "imported").exists()
+
+
 def test_no_call_is_no_work(processes):
     assert list(processes.run([])) == []
 

@@ -48,6 +48,14 @@ def test_machine_code_is_read_back_in_another_process(tmp_path):
     assert hits_elsewhere(tmp_path) == 1
 
 
+def test_a_file_of_the_working_folder_does_not_choose_where_code_is_read(tmp_path, monkeypatch):
+    chosen = "cache_locator_classes: UserProvidedCacheLocator\ncache_dir: chosen\n"
+    (tmp_path / ".numba_config.yaml").write_text(chosen)
+    monkeypatch.chdir(tmp_path)
+    assert (hits_elsewhere(tmp_path / "own"), hits_elsewhere(tmp_path / "own")) == (0, 1)
+    assert not (tmp_path / "chosen").exists()
+
+
 @pytest.mark.usefixtures("folder")
 def test_both_record_sizes_are_kept_side_by_side():
     assert [hits(slots) for slots in (8, 16, 8, 16)] == [0, 0, 1, 1]

@@ -61,7 +61,7 @@ def environment_speed(repeats: int) -> dict[str, float]:
 def run(arguments: list[str], environment: dict[str, str] | None = None) -> str:
     """Runs a Python process and returns what it printed."""
     done = subprocess.run(
-        [sys.executable, *arguments],
+        [sys.executable, "-P", *arguments],
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,
