@@ -27,7 +27,13 @@ from podium.traces.kubernetes.devices import (
     node_facts,
     pod_devices,
 )
-from podium.traces.kubernetes.devices.claims import IDLE_CLAIMS, MISSING_CLAIMS, tied
+from podium.traces.kubernetes.devices.claims import (
+    IDLE_CLAIMS,
+    MISSING_CLAIMS,
+    SELECTING_CLAIMS,
+    UNMODELLED_CLASS,
+    tied,
+)
 from podium.traces.kubernetes.devices.inventory import folded, with_known_memory
 from podium.traces.kubernetes.devices.values import UNTIED
 from podium.traces.kubernetes.disruption import read_budget
@@ -624,6 +630,11 @@ class _Pile:
         if claiming:
             verb = "asks" if claiming == 1 else "ask"
             yield f"{counted(claiming, 'pod')} {verb} for resource claims that the dump lacks"
+        unread = (SELECTING_CLAIMS, UNMODELLED_CLASS)
+        selecting = sum(any(each.startswith(unread) for each in draft.remarks) for draft in waiting)
+        if selecting:
+            verb = "asks" if selecting == 1 else "ask"
+            yield f"{counted(selecting, 'pod')} {verb} for devices in a way that is not read"
         lost = sum(UNKNOWN_VOLUMES in draft.placing_remarks for draft in waiting)
         if lost:
             verb = "uses" if lost == 1 else "use"

@@ -41,6 +41,7 @@ from podium.traces.kubernetes.devices.values import (
 
 MISSING_CLAIMS = "resource claims that the dump does not hold are read as no GPUs"
 SHARED_CLAIMS = "a resource claim of several pods takes GPUs for the first of them alone"
+UNMODELLED_CLASS = "resource claims of the device class"
 SELECTING_CLAIMS = "selectors of resource claims beyond product and MIG profile are not honoured"
 ALL_DEVICES = "allocationMode All is read as the fewest GPUs that a node with ResourceSlices has"
 FIRST_AVAILABLE = "of the alternatives of a resource claim the first is read"
@@ -349,7 +350,7 @@ def _exact_asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
     exact = mapping_at(request, "exactly", f"{_FIELD}.exactly") or request
     name = text_of(exact.get("deviceClassName"), f"{_FIELD}.deviceClassName")
     if not pod.inventory.is_gpu_class(name):
-        pod.inventory.remark(f"resource claims of the device class {name} are not modelled")
+        pod.inventory.remark(f"{UNMODELLED_CLASS} {name} are not modelled")
         return
     if flag_of(exact.get("adminAccess") or False, f"{_FIELD}.adminAccess"):
         return

@@ -258,8 +258,9 @@ def test_all_devices_are_those_of_the_smallest_node(read):
     ],
 )
 def test_what_a_claim_asks_for_in_vain_is_noted(read, request_, note):
-    (found,) = read(node("a"), claim("c", request_), claiming("p", "c")).notes
-    assert found.startswith(note)
+    found = read(node("a"), claim("c", request_), claiming("p", "c"))
+    assert found.notes[0].startswith(note)
+    assert found.gaps == ("1 pod asks for devices in a way that is not read",)
 
 
 def test_a_claim_that_a_finished_pod_names_is_free_for_others(read):
