@@ -10,6 +10,9 @@ from podium.traces.kubernetes import keys
 from podium.traces.kubernetes.documents import Document
 from podium.traces.kubernetes.gangs import group_and_kind
 from podium.traces.kubernetes.operators import MOST_PODS, gang_minimum, is_operated, roles_of
+from podium.traces.kubernetes.volumes import MADE_FROM
+
+CLAIM_TEMPLATES = "spec.volumeClaimTemplates"
 
 _VERSIONS = {
     "Job": "batch/v1",
@@ -102,6 +105,27 @@ def _replicas(document: Document) -> Iterator[dict[str, Any]]:
         yield _pod(document, template, f"{index}")
 
 
+def _stateful_set_pods(owner: Document) -> Iterator[dict[str, Any]]:
+    """Gives each pod its own claims, with what they are made from where they are not there yet."""
+    spec = mapping_at(owner.value, "spec", "spec")
+    templates = {}
+    for index, each in enumerate(mappings_at(spec, "volumeClaimTemplates", CLAIM_TEMPLATES)):
+        at = f"{CLAIM_TEMPLATES}[{index}].metadata"
+        templates[text_of(mapping_at(each, "metadata", at).get("name"), f"{at}.name")] = each
+    for pod in _replicas(owner):
+        named = pod["metadata"]["name"]
+        own = [
+            {
+                "name": name,
+                "persistentVolumeClaim": {"claimName": f"{name}-{named}", MADE_FROM: each},
+            }
+            for name, each in templates.items()
+        ]
+        given = mappings_at(pod["spec"], "volumes", "spec.template.spec.volumes")
+        others = [volume for volume in given if volume.get("name") not in templates]
+        yield {**pod, "spec": {**pod["spec"], "volumes": [*others, *own]}} if own else pod
+
+
 def _job_pods(job: Document) -> Iterator[dict[str, Any]]:
     spec = mapping_at(job.value, "spec", "spec")
     template = mapping_at(spec, "template", "spec.template")
@@ -153,6 +177,7 @@ _MAKERS: dict[str, Callable[[Document], Iterator[dict[str, Any]]]] = {
     "Job": _job_pods,
     "JobSet": _job_set_pods,
     "LeaderWorkerSet": _leader_worker_set_pods,
+    "StatefulSet": _stateful_set_pods,
 }
 
 

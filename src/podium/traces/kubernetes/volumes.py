@@ -44,6 +44,8 @@ _OLD_ZONES = {
     "failure-domain.beta.kubernetes.io/region": _ZONES[1],
 }
 _SOLE = "ReadWriteOncePod"
+MADE_FROM = "volumeClaimTemplate"
+"""What a claim is made from that comes with its pod: of Kubernetes in ephemeral volumes alone."""
 _STATIC = ("", "kubernetes.io/no-provisioner")
 
 Places = tuple[NodeTerm, ...] | None
@@ -55,7 +57,7 @@ class ClaimUse:
     """Is a volume of a pod that a claim stands for."""
 
     name: str  # of the claim
-    template: Object | None = None  # from which the claim of a generic ephemeral volume is made
+    template: Object | None = None  # from which a claim that comes with its pod is made
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +274,12 @@ def _claim_uses(spec: Object, pod_name: str) -> Iterator[ClaimUse]:
         at = f"spec.volumes[{index}]"
         if volume.get("persistentVolumeClaim") is not None:
             source = mapping_at(volume, "persistentVolumeClaim", f"{at}.persistentVolumeClaim")
-            yield ClaimUse(text_of(source.get("claimName"), f"{at}.claimName"))
+            template = mapping_at(source, MADE_FROM, f"{at}.{MADE_FROM}")
+            yield ClaimUse(text_of(source.get("claimName"), f"{at}.claimName"), template or None)
         elif volume.get("ephemeral") is not None:
             source = mapping_at(volume, "ephemeral", f"{at}.ephemeral")
             name = text_of(volume.get("name"), f"{at}.name")
-            template = mapping_at(source, "volumeClaimTemplate", f"{at}.volumeClaimTemplate")
+            template = mapping_at(source, MADE_FROM, f"{at}.{MADE_FROM}")
             yield ClaimUse(f"{pod_name}-{name}", template)
 
 

@@ -107,6 +107,20 @@ def test_the_claim_of_an_ephemeral_volume_comes_with_a_pod_that_is_yet_to_be_cre
     assert "waiting for ephemeral" in podium.fit(dumped(asking, *known)).pods[0].message
 
 
+def test_pods_of_a_stateful_set_have_claims_of_their_own(dumped, tmp_path):
+    made = {"metadata": {"name": "c"}, "spec": claim("x", storageClassName="local")["spec"]}
+    owner = {
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
+        "spec": {"volumeClaimTemplates": [made], "template": {"spec": pod("p")["spec"]}},
+    }  # fmt: skip
+    (tmp_path / "owner.json").write_text(json.dumps(owner))
+    there = [claim("c-db-0", volumeName="v"), volume("v", affinity=ON_A)]
+    (found,) = podium.fit(dumped(*there, LOCAL), str(tmp_path / "owner.json")).pods
+    assert found.node == "a"
+    (found,) = podium.fit(dumped(claim("other"), LOCAL), str(tmp_path / "owner.json")).pods
+    assert "didn't find available persistent volumes" in found.message
+
+
 def test_one_pod_at_a_time_uses_a_claim_of_its_own(dumped):
     known = [claim("c", mode="ReadWriteOncePod", volumeName="v"), volume("v")]
     second = pod("q", volumes=claim_volumes(["c"]))
