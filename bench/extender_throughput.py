@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from podium.kube.manifests import scheduler_configuration
 from support.control_plane import ControlPlane, ProgramsMissingError, control_plane, find_programs
-from support.extended import as_installed, figure, podium, wait_until
+from support.extended import as_installed, figure, podium_process, wait_until
 from support.kubelike import gpu_node, gpu_pod
 
 LEAST_RATIO = 0.8
@@ -149,7 +149,7 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
         alone = {**scheduler_configuration(), **limits}
         plane.api.create_all(nodes(given.nodes))
         installed = {"policy": given.policy, "twin": True, "decisive_points": 1}
-        with podium(plane, Path(folder), **installed) as process:
+        with podium_process(plane, Path(folder), **installed) as process:
             asked = {**as_installed(process.url), **limits}
             for _ in range(given.rounds + 1):
                 with standing_still(process):
