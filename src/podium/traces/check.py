@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.model.classes import constraint_tables
 from podium.model.cluster import Cluster
 from podium.model.records import GPU_MILLI
 from podium.model.shares import IMPOSSIBLE
@@ -22,7 +21,12 @@ from podium.traces.rejects import LEFT_OUT
 from podium.traces.trace import Trace
 
 _UNITS = {"gpu": "GPU", "cpu": "CPU", "memory": "memory"}
-_SHUT = "node selector, node affinity and taints leave none"
+_SHUT = "node selector, node affinity and taints leave"
+_TAINTED = (
+    "all have taints, and the trace states no tolerations: give pods as manifests that do, or "
+    "nodes without these taints"
+)
+_KIND = ["cpu_milli_total", "memory_mib_total", "gpu_count", "gpu_model"]
 _FEW_GPUS = "it asks for GPUs that no node has"
 _TOGETHER = "no single node has all of it together"
 
@@ -85,32 +89,53 @@ def _model_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
 
 
 def _fit_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
-    """Tries every shape on every kind of empty node."""
+    """Tries every shape on every kind of empty node that admits it."""
     aligned, on_cluster = workload.aligned(cluster.gpu_models), workload.on(cluster)
-    kinds = np.unique(
-        cluster.nodes[["cpu_milli_total", "memory_mib_total", "gpu_count", "gpu_model"]]
-    )
-    for alike in _alike(aligned, on_cluster):
+    for admitting, alike in _alike(aligned, on_cluster):
         index, weight = alike[0], len(alike)
-        spec = aligned.gpu_specs[index]
+        nodes = cluster.nodes[_admits(on_cluster, admitting)]
+        if not len(nodes):
+            continue  # told by `_admission_findings`
+        kinds = np.unique(nodes[_KIND])
         gpus = _gpus_on(kinds, on_cluster, index)
-        reason = _misfit(aligned.pods[index], spec, kinds, gpus)
+        reason = _misfit(aligned.pods[index], aligned.gpu_specs[index], kinds, gpus)
         if reason == _FEW_GPUS:
-            reason = _few_gpus(aligned, cluster, index)
+            reason = _few_gpus(aligned, cluster, nodes, index)
         if reason:
             name = workload.names[index]
             others = f" and {counted(weight - 1, 'pod')} like it" if weight > 1 else ""
-            yield f"{name}{others} cannot fit any empty node: {reason}"
+            left = "" if len(nodes) == len(cluster) else (
+                f" that admits it ({_SHUT} {len(nodes)} of {len(cluster)})"
+            )  # fmt: skip
+            yield f"{name}{others} cannot fit any empty node{left}: {reason}"
 
 
-def _alike(aligned: Workload, on_cluster: Workload) -> list[list[int]]:
-    """Groups pods of one shape that take the same share of every GPU, the earliest first."""
+def _alike(aligned: Workload, on_cluster: Workload) -> list[tuple[int, list[int]]]:
+    """Groups pods of one shape that take the same share of every GPU, by what admits them."""
     shares = on_cluster.gpu_shares
-    groups: dict[tuple[int, bytes], list[int]] = {}
-    for index, shape in enumerate(aligned.shape_of().tolist()):
+    groups: dict[tuple[int, int, bytes], list[int]] = {}
+    keys = zip(aligned.shape_of().tolist(), _filters(on_cluster), strict=True)
+    for index, (shape, admitting) in enumerate(keys):
         taken = b"" if shares is None else shares[index].tobytes()
-        groups.setdefault((shape, taken), []).append(index)
-    return list(groups.values())
+        groups.setdefault((admitting, shape, taken), []).append(index)
+    return [(admitting, found) for (admitting, *_), found in groups.items()]
+
+
+def _filters(on_cluster: Workload) -> list[int]:
+    """Numbers what admits each pod to nodes; -1 for pods that run already."""
+    tables, class_of = on_cluster.tables, on_cluster.class_of
+    if tables is None or class_of is None:
+        return [-1] * len(on_cluster)
+    rows = [tables.classes[number].node_filter for number in class_of.tolist()]
+    bound_to = on_cluster.bound_to or ("",) * len(rows)
+    return [-1 if node else row for node, row in zip(bound_to, rows, strict=True)]
+
+
+def _admits(on_cluster: Workload, admitting: int) -> npt.NDArray[np.bool_] | slice:
+    if on_cluster.tables is None or admitting < 0:
+        return slice(None)
+    row: npt.NDArray[np.bool_] = on_cluster.tables.admits[admitting]
+    return row
 
 
 def _gpus_on(kinds: npt.NDArray[Any], on_cluster: Workload, index: int) -> npt.NDArray[np.int64]:
@@ -123,37 +148,29 @@ def _gpus_on(kinds: npt.NDArray[Any], on_cluster: Workload, index: int) -> npt.N
     return np.where(is_impossible, np.iinfo(np.int64).max, counts[kinds["gpu_model"]])
 
 
-def _few_gpus(aligned: Workload, cluster: Cluster, index: int) -> str:
+def _few_gpus(aligned: Workload, cluster: Cluster, nodes: npt.NDArray[Any], index: int) -> str:
     asked = int(aligned.pods_as_written()["gpu_count"][index])
     if aligned.gpu_memory_mib is not None and aligned.gpu_memory_mib[index]:
         memory = f"{aligned.gpu_memory_mib[index]} MiB of GPU memory"
         return f"it asks for {counted(asked, 'GPU')} with {memory}, no node has that"
     replicas = np.array([kind.replicas for kind in cluster.gpu_kinds] or [1])
-    most = (cluster.nodes["gpu_count"] * replicas[cluster.nodes["gpu_model"]]).max()
-    return f"it asks for {asked} GPUs, no node has more than {most}"
+    most = (nodes["gpu_count"] * replicas[nodes["gpu_model"]]).max()
+    return (
+        f"it asks for {counted(asked, 'GPU')}, no node has {f'more than {most}' if most else 'any'}"
+    )
 
 
 def _admission_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
     """Looks for pods that no node admits, however empty it is."""
-    if not workload.constraints:
-        return
-    size = len(workload)
-    tables, class_of = constraint_tables(
-        cluster,
-        workload.constraints,
-        workload.namespaces or ("",) * size,
-        workload.labels or ({},) * size,
-        workload.is_terminating,
-    )
-    is_open = [bool(tables.admits[each.node_filter].any()) for each in tables.classes]
-    waits = [not node for node in workload.bound_to or ("",) * size]
+    on_cluster = workload.on(cluster)
     shut: dict[int, list[str]] = {}
-    for name, number, is_waiting in zip(workload.names, class_of.tolist(), waits, strict=True):
-        if is_waiting and not is_open[number]:
-            shut.setdefault(number, []).append(name)
+    for name, admitting in zip(workload.names, _filters(on_cluster), strict=True):
+        if not len(cluster.nodes[_admits(on_cluster, admitting)]):
+            shut.setdefault(admitting, []).append(name)
     for names in shut.values():
         others = f" and {counted(len(names) - 1, 'pod')} like it" if len(names) > 1 else ""
-        yield f"{names[0]}{others} may run on no node: {_SHUT}"
+        reason = f"{_SHUT} none" if workload.constraints else _TAINTED
+        yield f"{names[0]}{others} may run on no node: {reason}"
 
 
 def _misfit(pod: Any, gpu_spec: str, kinds: npt.NDArray[Any], gpus: npt.NDArray[np.int64]) -> str:

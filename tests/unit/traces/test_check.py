@@ -83,6 +83,30 @@ def test_pods_that_no_node_admits_are_found_unless_they_run_already():
     ]
 
 
+def test_a_pod_that_fits_only_nodes_that_do_not_admit_it_is_found():
+    shut, open_to_all = small_nodes()[0], NodeSpec("cpu", 64_000, 262_144)
+    nodes = [replace(shut, taints=(Taint("nvidia.com/gpu"),)), open_to_all]
+    tolerant = Constraints(tolerations=(Toleration("", "Exists"),))
+    pods = [
+        replace(POD, name="no-tol"),
+        replace(POD, name="fine", constraints=tolerant),
+        replace(POD, name="bound", node="a"),
+    ]
+    assert found(*pods, nodes=nodes) == [
+        "no-tol cannot fit any empty node that admits it (node selector, node affinity and "
+        "taints leave 1 of 2): it asks for 1 GPU, no node has any"
+    ]
+
+
+def test_pods_that_cannot_state_tolerations_are_found_where_every_node_has_a_taint():
+    nodes = [replace(node, taints=(Taint("team", "web"),)) for node in small_nodes()]
+    (told,) = found(POD, replace(POD, name="q"), nodes=nodes)
+    assert told == (
+        "p and 1 pod like it may run on no node: all have taints, and the trace states no "
+        "tolerations: give pods as manifests that do, or nodes without these taints"
+    )
+
+
 def test_pods_alike_are_found_together():
     pods = [replace(POD, name=f"p{i}", cpu_milli=99_999) for i in range(3)]
     assert "p0 and 2 pods like it cannot fit any empty node" in "".join(found(*pods))
