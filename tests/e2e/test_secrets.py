@@ -190,7 +190,7 @@ def test_a_command_with_a_key_is_run_whole_kept_without_and_resumed_when_it_is_g
 
 def test_keys_among_the_parameters_of_a_model_are_sent_and_kept_nowhere(tmp_path):
     given = {"api_key": SECRET, "auth": {"headers": {"X-Token": f"Bearer {HEAD}-{TAIL}"}},
-             "top_p": 0.9}  # fmt: skip
+             "access_key_id": SECRET, "sig": SECRET, "session": SECRET, "top_p": 0.9}  # fmt: skip
     parameters = ("--model-parameters", json.dumps(given))
     with running_chat_server() as server:
         server.script = lambda body: (

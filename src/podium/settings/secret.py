@@ -27,8 +27,15 @@ LONGEST_TABLE = 1 << 16
 """Characters of a text that is read as a table to find what is secret in it."""
 
 _ENDS = ("password", "passwd", "passphrase", "secret", "token", "apikey", "credentials", "bearer")
-_LAST = frozenset(["key", "auth", "authorization", "pass", "credential", "cookie"])
-_FILES = ("tls-key", "ssl-key")  # the names of files that hold keys are no secrets
+_LAST = frozenset(
+    [
+        "key", "auth", "authorization", "pass", "credential", "cookie", "cookies", "secrets",
+        "passwords", "private", "session", "sessionid", "sig", "sas", "jwt",
+    ]
+)  # fmt: skip
+_IDS = ("access-key-id", "session-id")
+_OPEN = ("tls-key", "ssl-key", "desktop-session", "xdg-session-id")
+"""Ends of names that stand for files that hold keys, or for what a desktop says of itself."""
 _ACCOUNTS = frozenset(["-u", "--user", "--proxy-user"])  # user:password, as curl takes them
 _PROGRAMS = frozenset(["starters"])  # the texts of candidates in the plan of a run
 _COMMON = frozenset(["podium", "postgres", "postgresql", "localhost", "true", "false", "none"])
@@ -168,9 +175,10 @@ def is_secret_name(name: str) -> bool:
     [True, True, False, False]
     """
     words = [word for word in re.split(r"[^a-z]+", _HUMP.sub("-", name).lower()) if word]
-    if not words or "-".join(words).endswith(_FILES):
+    joined = "-".join(words)
+    if not words or joined.endswith(_OPEN):
         return False
-    return words[-1] in _LAST or words[-1].endswith(_ENDS)
+    return words[-1] in _LAST or words[-1].endswith(_ENDS) or joined.endswith(_IDS)
 
 
 def known_secrets(

@@ -61,6 +61,13 @@ def test_a_command_is_shown_without_secrets_and_else_as_it_was(command, shown):
         ("GITHUB_TOKEN", True), ("X_AUTH", True), ("PWD", False), ("--tokens", False),
         ("KEYBOARD", False), ("MONKEY", False), ("--tls-key", False), ("--token-file", False),
         ("SSH_AUTH_SOCK", False), ("", False),
+        ("sig", True), ("x-sig", True), ("sasUrl", False), ("accountSas", True),
+        ("private", True), ("access_key_id", True), ("awsAccessKeyId", True), ("session", True),
+        ("session-id", True), ("jwt", True), ("cookies", True), ("client_secrets", True),
+        ("passphrase", True), ("credential", True), ("authorization", True),
+        ("design", False), ("sass", False), ("monkey", False), ("hockey", False),
+        ("eos_token_id", False), ("max_tokens", False), ("signature", False), ("id", False),
+        ("DESKTOP_SESSION", False), ("XDG_SESSION_ID", False), ("session_seconds", False),
     ],
 )  # fmt: skip
 def test_names_tell_what_is_secret(name, is_secret):
@@ -76,7 +83,8 @@ def test_a_password_that_is_also_a_name_does_not_hide_every_word():
 @pytest.mark.parametrize(
     "name",
     ["api_key", "key", "apiKey", "accessToken", "token", "password", "secret", "Authorization",
-     "X-API-Key", "bearer", "client_secret", "Cookie"],
+     "X-API-Key", "bearer", "client_secret", "Cookie", "sig", "sas", "private", "access_key_id",
+     "session"],
 )  # fmt: skip
 def test_entries_are_hidden_by_their_names(name):
     known = Secrets()
