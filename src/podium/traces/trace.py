@@ -33,7 +33,7 @@ class Trace:
     gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each
     suspended: Mapping[str, int] = field(default_factory=dict)  # jobs left out so, by kind
     lost: tuple[NodeSpec, ...] = ()  # nodes that could not be modelled, as far as they are known
-    of_nodes: tuple[tuple[Path, Document], ...] = ()  # what manifests say of nodes and devices
+    of_nodes: tuple[tuple[Path, Document], ...] = field(default=(), repr=False)  # as manifests say
     on: Trace | None = None  # whose nodes stand in for those of the file
 
     @property
