@@ -36,7 +36,6 @@ LONGEST_TEXT = 2_000
 HABITS = {
     ("podium", "check"): "podium policies check, podium traces check",
     ("podium", "explain"): "podium kube explain, podium policies explain",
-    ("podium", "help"): "podium --help",
     ("podium", "install"): "podium kube manifests",
     ("podium", "list"): "podium policies list, podium traces list, podium runs list",
     ("podium", "manifests"): "podium kube manifests",

@@ -90,7 +90,7 @@ class VerbGroup(NounGroup):
         """Runs the command line and exits; only without `standalone_mode` do errors pass."""
         sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - nobody listens
         sys.stderr = sys.stderr or sys.stdout
-        given = hoisted(list(sys.argv[1:] if args is None else args))
+        given = as_option(hoisted(list(sys.argv[1:] if args is None else args)))
         extra.update(complete_var=complete_var, windows_expand_args=windows_expand_args)
         with guarding():
             if not standalone_mode:
@@ -124,6 +124,18 @@ def hoisted(arguments: list[str]) -> list[str]:
     options = arguments[:end]
     found = [flag for flag in ANYWHERE if flag in options]
     return found + [word for word in options if word not in ANYWHERE] + arguments[end:]
+
+
+def as_option(arguments: list[str]) -> list[str]:
+    """Reads `help VERB` as `VERB --help`.
+
+    >>> as_option(["help", "traces", "check"])
+    ['traces', 'check', '--help']
+    """
+    at = next((i for i, word in enumerate(arguments) if word not in ANYWHERE), len(arguments))
+    if arguments[at : at + 1] != ["help"]:
+        return arguments
+    return [*arguments[:at], *arguments[at + 1 :], "--help"]
 
 
 def leave_work_behind() -> None:

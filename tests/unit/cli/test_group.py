@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from podium.cli.group import hoisted
+from podium.cli.group import as_option, hoisted
 from support.verbs import sample
 
 
@@ -22,6 +22,14 @@ def test_help_lists_every_verb_without_importing_it(run):
 def test_no_arguments_show_the_help(run):
     assert run().stdout == run("--help").stdout
     assert run("end").stdout == run("end", "--help").stdout
+
+
+def test_help_before_a_verb_is_the_help_of_the_verb(run):
+    assert run("help", "end", "well").stdout == run("end", "well", "--help").stdout
+    assert as_option(["--quiet", "help", "end"]) == ["--quiet", "end", "--help"]
+    assert as_option(["end", "help"]) == ["end", "help"]
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "edn").exit_code == 2
 
 
 def test_a_verb_is_imported_when_it_is_called(run):
