@@ -16,6 +16,12 @@ from podium.sim.result import PLACED, Result
 LARGEST_LOAD = 2.0**30
 MOST_REASONS = 3
 
+_WORDS = {
+    "gpu_allocation": "GPU allocation", "wait_mean_s": "mean wait", "wait_p95_s": "p95 wait",
+    "makespan_s": "makespan",
+}  # fmt: skip
+"""What tables call a metric whose own name is not plain English."""
+
 _TAINT = re.compile(r"untolerated taint \{([^:=}]+)")
 _WAYS_OUT = {
     "taint": "give the pods tolerations, or take the taints off the nodes",
@@ -105,7 +111,8 @@ def alike_note(
     if len(listed) < 2 or len(scores) > 1:
         return ""
     who = "both policies" if len(listed) == 2 else f"all {len(listed)} policies"
-    told = f"{who} place as many pods, with the same {metric}"
+    told = f"{who} place as many pods"
+    told += "" if metric == "placed" else f", with the same {_WORDS.get(metric, metric)}"
     if idle:
         return f"{told}\n{idle}"
     return f"{told}{_left_over(every[0])}\n{_way_out(every[0])}"

@@ -44,7 +44,7 @@ def test_where_nothing_is_placed_the_reason_is_told_instead_of_a_ranking(protoco
 def test_where_all_score_the_same_that_is_told_instead_of_a_ranking():
     small = Cluster.of([NodeSpec("a", 8_000, 8_000, 2, "T4")])
     found = compared(small, pods(6), protocol="rounds")
-    assert found.alike.startswith("both policies place as many pods, with the same gpu_allocation")
+    assert found.alike.startswith("both policies place as many pods, with the same GPU allocation")
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
