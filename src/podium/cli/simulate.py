@@ -47,6 +47,7 @@ ONLINE = "online"
 """The agent that learns run times: once a policy here, now a verb of its own."""
 
 ARGUMENTS = "podium.cli.simulate.arguments"
+STANDARD_OUTPUT = Path("-")
 
 
 class SimulateCommand(TyperCommand):
@@ -71,7 +72,9 @@ def simulate(
     seed: Seed = None,
     placements: Annotated[
         Path | None,
-        typer.Option("--placements", help="Write one row per pod (.csv or .parquet)."),
+        typer.Option(
+            "--placements", help="Write one row per pod: a .csv or .parquet file, or - to print it."
+        ),
     ] = None,
     timeline: Annotated[
         Path | None,
@@ -103,12 +106,21 @@ def simulate(
     if save is not None:
         check_keeping(settings, save)
     writers = _writers(placements, timeline)
+    if is_json and placements == STANDARD_OUTPUT:
+        raise UsageError(
+            "--placements - and --json both print to standard output", hint="leave one of them out"
+        )
     found = _run(screen, settings, case)
     for write, path, what in writers:
-        screen.note(f"wrote {write(found.result, path):,} {what} to {path}")
+        count = write(found.result, path)
+        if path != STANDARD_OUTPUT:
+            screen.note(f"wrote {count:,} {what} to {path}")
     if save is not None:
         _keep(screen, settings, case, found, save)
-    return print_json(found.as_object()) if is_json else show(screen, found.summary)
+    if is_json:
+        print_json(found.as_object())
+    elif placements != STANDARD_OUTPUT:
+        show(screen, found.summary)
 
 
 def _moved(arguments: list[str], where: str) -> UsageError:

@@ -6,10 +6,12 @@ import csv
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
+from typing import TextIO
 
 from podium.errors import InputError, MissingExtra, UsageError
 from podium.files.draft import drafted
@@ -33,12 +35,15 @@ def checked_target(path: Path, suffixes: tuple[str, ...]) -> str:
     return suffix
 
 
+STANDARD_OUTPUT = Path("-")
 COLUMNS = tuple(each.name for each in fields(Placement))
 PLACEMENT_SUFFIXES = (".csv", ".parquet")
 
 
 def check_placements(path: Path) -> str:
     """Returns the format that a file's name asks for; refuses what cannot be written."""
+    if path == STANDARD_OUTPUT:
+        return ".csv"
     suffix = checked_target(path, PLACEMENT_SUFFIXES)
     if suffix == ".parquet" and importlib.util.find_spec("polars") is None:
         raise MissingExtra.named("plots", "writing Parquet")
@@ -48,6 +53,8 @@ def check_placements(path: Path) -> str:
 def write_placements(result: Result, path: Path) -> int:
     """Writes one row per pod in order of arrival; returns how many."""
     write = {".csv": _write_placement_rows, ".parquet": _write_parquet}[check_placements(path)]
+    if path == STANDARD_OUTPUT:
+        return _write_rows(result, sys.stdout)
     with drafted(path) as draft:
         return write(result, draft)
 
@@ -63,13 +70,17 @@ def _value(placement: Placement, name: str) -> object:
 
 
 def _write_placement_rows(result: Result, path: Path) -> int:
-    count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in _rows(result):
-            writer.writerow(row)
-            count += 1
+        return _write_rows(result, file)
+
+
+def _write_rows(result: Result, file: TextIO) -> int:
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    count = 0
+    for row in _rows(result):
+        writer.writerow(row)
+        count += 1
     return count
 
 

@@ -154,6 +154,15 @@ def test_placements_are_written_as_csv_and_parquet(run):
     assert polars.read_parquet("p.parquet")["start_s"].to_list() == [0, 2, 10]
 
 
+def test_placements_are_printed_instead_of_the_summary(run):
+    run(*PLAIN, "--placements", "p.csv")
+    result = run(*PLAIN, "--placements", "-")
+    assert (result.stdout, result.stderr) == (Path("p.csv").read_text(), "")
+    refused = run(*PLAIN, "--placements", "-", "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "leave one of them out" in refused.stderr
+
+
 def test_a_timeline_is_written_as_csv_and_json(run):
     result = run(*PLAIN, "--timeline", "t.json")
     expected = timeline(three_pods()).as_rows()
