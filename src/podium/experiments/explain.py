@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from podium.errors import UnknownName
 from podium.experiments.listener import SILENT, Listener, Notes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from podium.experiments.case import Inputs
     from podium.model import Workload
     from podium.policies import Policy
     from podium.reports.explanation import Explanation
     from podium.settings import Settings
+    from podium.traces.trace import Trace
+
+_TIMELESS = "not all pods have times, so nobody leaves: they are offered one after the other"
 
 
 def explain(
     settings: Settings, inputs: Inputs, policy: Policy, pod: str, listener: Listener = SILENT
 ) -> Explanation:
     """Simulates the case and explains how one pod was decided."""
-    from podium.experiments.case import load_case
+    from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
     from podium.reports.explanation import explain as explain_pod
 
-    case = load_case(settings, inputs)
-    Notes(listener).add((*case.notes, *policy.notes))
+    traces = load_traces(settings, inputs, listener=listener)
+    is_timeless = _is_timeless(settings, inputs, traces)
+    if is_timeless:
+        settings = replace(settings, simulate=replace(settings.simulate, protocol="rounds"))
+    case = case_of(settings, inputs, traces)
+    notes = Notes(listener)
+    notes.add((*case.notes, *policy.notes))
+    notes.add([_TIMELESS] if is_timeless else [])
     name = _named(case.workload, pod)
     return explain_pod(run_case(case, policy, listener), name)
+
+
+def _is_timeless(settings: Settings, inputs: Inputs, traces: Sequence[Trace]) -> bool:
+    """Tells whether a replay is what nobody asked for, and what not all pods have the times of."""
+    workload = next((trace.workload for trace in traces if trace.workload is not None), None)
+    is_free = settings.origins["simulate.protocol"] == "default" and not inputs.orders
+    is_drawn = any(trace.experiment for trace in traces)
+    return workload is not None and not workload.has_times and is_free and not is_drawn
 
 
 def _named(workload: Workload, pod: str) -> str:

@@ -113,6 +113,14 @@ def test_a_placement_is_explained(run):
     ]
 
 
+def test_a_decision_is_explained_without_run_times(run):
+    text = Path("pods.csv").read_text().splitlines()
+    Path("pods.csv").write_text("".join(f"{line.rsplit(',', 2)[0]}\n" for line in text))
+    result = run("explain", "first-fit", "--pod", "p0", *SMALL)
+    assert result.exit_code == 0, result.stderr
+    assert "placed on      a" in result.stdout
+
+
 def test_an_explanation_is_data_too(run):
     found = json.loads(run("explain", "first-fit", "--pod", "p2", *SMALL, "--json").stdout)
     assert (found["node"], found["gpu_slots"], found["feasible"]) == ("b", [0, 1], 1)
