@@ -47,22 +47,33 @@ def migrate(engine: Engine, migrations: Sequence[Migration]) -> None:
         _apply(connection, engine, migrations)
 
 
-def refuse_views(engine: Engine, names: Collection[str]) -> None:
-    """Refuses a file of SQLite in which something else stands where Podium keeps its tables.
+def refuse_programs(engine: Engine, names: Collection[str]) -> None:
+    """Refuses a file of SQLite in which something else than tables stands, or acts, for Podium's.
 
     Raises:
-        InputError: a view could compute for ever, and fill the memory with rows that nobody wrote.
+        InputError: a view could compute for ever, and fill the memory with rows that nobody wrote;
+            a trigger could undo, or do again, what is written and deleted.
     """
     if engine.dialect.name == POSTGRESQL:
         return
     with reading(engine) as connection:
         found = connection.exec_driver_sql("PRAGMA table_list").all()
-    for _, name, kind, *_ in found:
-        if name in names and kind != "table":
-            raise InputError.at(
-                label_of(engine.url), f'"{name}" is a {kind} and not a table',
-                hint="restore a backup, or name another store",
-            )  # fmt: skip
+        listed = "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"
+        triggers = connection.exec_driver_sql(listed).all()
+    told = [
+        (f'"{name}" is a {kind} and not a table', "restore a backup, or name another store")
+        for _, name, kind, *_ in found
+        if name.lower() in names and kind != "table"
+    ] + [
+        (
+            f'the trigger "{name}" changes what Podium keeps in "{table}"',
+            f'DROP TRIGGER "{name}" in sqlite3 removes it; or name another store',
+        )
+        for name, table in triggers
+        if table.lower() in names
+    ]
+    for problem, hint in told:
+        raise InputError.at(label_of(engine.url), problem, hint=hint)
 
 
 def version_of(connection: Connection) -> int:

@@ -11,7 +11,7 @@ from podium.store.candidates import Candidates
 from podium.store.checkpoints import Checkpoints
 from podium.store.closing import Closing
 from podium.store.engine import BUSY_S, open_engine, surest
-from podium.store.migrations import TABLE, migrate, refuse_views
+from podium.store.migrations import TABLE, migrate, refuse_programs
 from podium.store.observations import Observations
 from podium.store.runs import Runs
 from podium.store.schema import METADATA, MIGRATIONS
@@ -70,7 +70,7 @@ def open_store(url: str, limit_s: float = BUSY_S) -> Store:
     """
     engine = open_engine(read_address(url), limit_s)
     try:
-        refuse_views(engine, {TABLE, *METADATA.tables})
+        refuse_programs(engine, {TABLE, *METADATA.tables})
         migrate(engine, MIGRATIONS)
     except BaseException:
         engine.dispose()

@@ -8,7 +8,7 @@ from podium.store import open_store
 from podium.store import patience as module
 from podium.store.engine import reading
 from podium.store.patience import Patience
-from podium.store.records import RunRecord
+from podium.store.records import CandidateRecord, RunRecord
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {} FROM n"
 
@@ -53,11 +53,11 @@ def test_a_signal_that_comes_while_a_statement_works_is_heard(path, monkeypatch)
 
 @pytest.mark.usefixtures("_impatient")
 def test_a_trigger_without_end_is_ended(path):
-    with sqlite3.connect(path) as database:
-        database.execute(
-            f"CREATE TRIGGER bad AFTER INSERT ON runs BEGIN {ENDLESS.format('sum(i)')}; END"
-        )
     with open_store(str(path)) as store:
+        with sqlite3.connect(path) as database:
+            database.execute(
+                f"CREATE TRIGGER bad AFTER INSERT ON runs BEGIN {ENDLESS.format('sum(i)')}; END"
+            )
         with pytest.raises(InputError, match="does not end"):
             store.runs.create(RunRecord("ab12", "search", "mine", 0.0))
         assert store.runs.all() == []
@@ -70,6 +70,31 @@ def test_a_view_in_the_place_of_a_table_is_refused(path, name):
         database.execute(f"CREATE VIEW {name} AS {ENDLESS.format('i AS version')}")
     with pytest.raises(InputError, match=f'"{name}" is a view'):
         open_store(str(path))
+
+
+@pytest.mark.parametrize("table", ["runs", "RUNS", "candidates"])
+def test_a_trigger_on_a_table_is_refused(path, table):
+    with sqlite3.connect(path) as database:
+        act = "BEGIN SELECT RAISE(IGNORE); END"
+        database.execute(f"CREATE TRIGGER mine BEFORE DELETE ON {table} {act}")
+    with pytest.raises(InputError, match='the trigger "mine" changes') as caught:
+        open_store(str(path))
+    assert 'DROP TRIGGER "mine"' in caught.value.hint
+
+
+def test_a_run_is_deleted_with_candidates_whose_table_knows_no_runs(path):
+    with open_store(str(path)) as store:
+        store.runs.create(RunRecord("ab12", "search", "mine", 0.0))
+        store.candidates.propose([CandidateRecord("ab12", 1)])
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute(
+            "UPDATE sqlite_master SET sql = "
+            "replace(sql, 'REFERENCES runs (id) ON DELETE CASCADE', '') WHERE name = 'candidates'"
+        )
+    with open_store(str(path)) as store:
+        store.runs.delete("ab12")
+        assert store.candidates.of("ab12") == []
 
 
 def test_a_view_of_ones_own_beside_them_is_left_alone(path):
