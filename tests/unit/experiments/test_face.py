@@ -5,6 +5,7 @@ import pydoc
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_importing_podium_imports_nothing_else():
 
 
 def test_everything_that_is_promised_is_there():
-    assert set(podium.__all__) <= set(dir(podium))
+    assert dir(podium) == sorted(podium.__all__)
     for name in podium.__all__:
         assert getattr(podium, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -261,6 +262,18 @@ def test_a_search_trains_on_a_loaded_trace(tmp_path, keep):
     save_trace(trace, Path("mine.json"))
     assert found.fitness == podium.search(trace="mine.json", **asked).fitness
     assert len(list((tmp_path / "data").rglob("traces/trace-*.json"))) == (keep is not None)
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("_warm_cache")
+@pytest.mark.parametrize("what", ["trace", "cluster"])
+def test_a_search_takes_the_nodes_of_what_is_loaded(what):
+    trace = podium.load_trace("openb:16", seed=1000, pods=60)
+    asked = {"evaluations": 4, "seeds": 1, "workers": 1, "time": 600}
+    pods = replace(trace, cluster=None)
+    nodes = trace if what == "trace" else trace.cluster
+    found = podium.search(trace=pods, cluster=nodes, **asked)
+    assert found.fitness == podium.search(trace=trace, **asked).fitness
 
 
 AIM = """def objective(run):

@@ -88,6 +88,8 @@ def test_seeds_that_are_none_or_too_many_are_refused_at_once(seeds):
         (podium.simulate, {"listener": podium.Listener}, "is not a listener"),
         (podium.compare, {"metric": 3}, "metric is 3, not text"),
         (podium.search, {"trace": 3}, "int is not a trace"),
+        (podium.search, {"cluster": 3}, "int is not a trace"),
+        (podium.fit, {"trace": "c.yaml", "pods": 3}, "int is not a file of pods"),
         (podium.search, {"target": "high"}, "target is 'high'"),
         (podium.search, {"target": float("nan")}, "target is nan"),
         (podium.search, {"fitness": 3}, "fitness is 3, not text"),

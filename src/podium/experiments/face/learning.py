@@ -19,6 +19,7 @@ from podium.experiments.face.references import AnyTrace, as_reference, count, se
 from podium.experiments.listener import Listener
 from podium.experiments.runs import check_keeping, check_name
 from podium.experiments.training import CasesRequest, fitness_of, lent_fitness
+from podium.model import Cluster
 from podium.settings import Settings, load_settings
 from podium.traces import Trace
 
@@ -92,7 +93,7 @@ def search(  # noqa: PLR0913 - the options of the command
     trace: AnyTrace | Sequence[AnyTrace] = (),
     seeds: int | None = None,
     nodes: int | None = None,
-    cluster: str | Path | None = None,
+    cluster: AnyTrace | Cluster | None = None,
     load: float | None = None,
     held_out: str | None = None,
     state: Literal["now", "empty", "history"] | None = None,
@@ -123,7 +124,7 @@ def search(  # noqa: PLR0913 - the options of the command
             workloads of the embedded profile by default.
         seeds: training cases of each trace, 8 by default; of each family, 2.
         nodes: draws so many nodes of a trace's cluster.
-        cluster: a name or a file whose nodes are used instead, for traces without nodes.
+        cluster: takes the nodes from elsewhere, for traces without nodes.
         load: divides the time between arrivals by this, to learn waiting.
         held_out: what is never trained on: "seed", "recorded" for the trace itself, or "time:0.3"
             for the last 30 % of arrivals.
@@ -142,7 +143,7 @@ def search(  # noqa: PLR0913 - the options of the command
     """
     hears = arguments.listener_or_warner(listener)
     budget = _budget(evaluations, time, target)
-    cases = _cases(fitness, seeds, nodes, cluster, load, held_out)
+    cases = _cases(fitness, seeds, nodes, load, held_out)
     writer = arguments.text("generator", generator, "name one, such as genetic")
     request = search_plan.SearchRequest(
         cases, search_plan.GeneratorRequest(search_plan.read_weights([writer])),
@@ -154,9 +155,12 @@ def search(  # noqa: PLR0913 - the options of the command
     entry = searching.Entry(settings, _name(keep))
     with (
         _fitness(cases.fitness, objective, is_kept=keep is not None) as rule,
-        _references(entry.settings, trace, is_kept=keep is not None) as traces,
+        _naming(entry.settings, is_kept=keep is not None) as name_of,
     ):
-        there = replace(request, cases=replace(cases, fitness=rule, traces=traces))
+        several = trace if isinstance(trace, list | tuple) else (trace,)
+        traces = tuple(name_of("trace", each) for each in several)
+        own = None if cluster is None else name_of("cluster", cluster)
+        there = replace(request, cases=replace(cases, fitness=rule, traces=traces, cluster=own))
         return _begin(entry, there, means, budget, hears)
 
 
@@ -169,13 +173,12 @@ def _budget(evaluations: object, time: object, target: object) -> Budget:
 
 
 def _cases(
-    fitness: object, seeds: object, nodes: object, cluster: object, load: object, held_out: object
+    fitness: object, seeds: object, nodes: object, load: object, held_out: object
 ) -> CasesRequest:
     """Reads what candidates are trained on; rule and traces are named once they are written."""
     return CasesRequest(
         arguments.text("fitness", fitness, "name one, such as inflation"), (),
-        count("seeds", seeds), count("nodes", nodes),
-        None if cluster is None else as_reference("cluster", cluster),
+        count("seeds", seeds), count("nodes", nodes), None,
         arguments.number_or_none("load", load),
         None if held_out is None
         else arguments.text("held_out", held_out, "write seed, recorded, or time:0.3"),
@@ -226,19 +229,22 @@ def _fitness(rule: str, objective: object, *, is_kept: bool) -> Iterator[str]:
 
 
 @contextmanager
-def _references(settings: Settings, trace: object, *, is_kept: bool) -> Iterator[tuple[str, ...]]:
+def _naming(settings: Settings, *, is_kept: bool) -> Iterator[Callable[[str, object], str]]:
     """Names traces for the processes that judge candidates; loaded ones are written to files.
 
     A run that is kept reads them again whenever it is resumed: its files stay beside the runs.
     """
-    several = trace if isinstance(trace, list | tuple) else (trace,)
     with tempfile.TemporaryDirectory(prefix="podium-traces-") as passing:
         kept = settings.search.folder / "traces" if is_kept else None
-        yield tuple(
-            str(_written(each, Path(passing), kept)) if isinstance(each, Trace)
-            else as_reference("trace", each)
-            for each in several
-        )  # fmt: skip
+
+        def name_of(argument: str, value: object) -> str:
+            if isinstance(value, Cluster) and argument == "cluster":
+                value = Trace(value.name, value, None)
+            if isinstance(value, Trace):
+                return str(_written(value, Path(passing), kept))
+            return as_reference(argument, value)
+
+        yield name_of
 
 
 def _written(trace: Trace, passing: Path, kept: Path | None) -> Path:

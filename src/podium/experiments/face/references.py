@@ -62,14 +62,14 @@ def as_policy(policy: AnyPolicy) -> Policy:
     return taken_as_policy(policy)
 
 
-def as_reference(name: str, value: object) -> str:
+def as_reference(
+    name: str, value: object, what: str = "a trace",
+    hint: str = "give a name, a file, or a loaded trace",
+) -> str:  # fmt: skip
     """Takes the reference of a trace."""
     if isinstance(value, str | os.PathLike):
         return os.fspath(value)
-    raise UsageError(
-        f"{type(value).__name__} is not a trace", where=f"argument {name}",
-        hint="give a name, a file, or a loaded trace",
-    )  # fmt: skip
+    raise UsageError(f"{type(value).__name__} is not {what}", where=f"argument {name}", hint=hint)
 
 
 def count(name: str, value: object) -> int | None:

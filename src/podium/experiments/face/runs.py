@@ -130,7 +130,8 @@ def fit(  # noqa: PLR0913 - the options of the command
 
     hears = arguments.listener_or_warner(listener)
     several = pods if isinstance(pods, list | tuple) else [pods]
-    wanted = tuple(as_reference("pods", each) for each in several)
+    hint = "give the file of Pods, Jobs or Deployments"
+    wanted = tuple(as_reference("pods", each, "a file of pods", hint) for each in several)
     if wanted and isinstance(trace, Trace):
         raise UsageError(
             "pods cannot be added to a trace that is already loaded", where="argument pods",
