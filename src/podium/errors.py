@@ -193,23 +193,26 @@ def install_line(extra: str) -> str:
         told = {}
     address = str(told.get("url", ""))
     if not address.startswith("file://"):
-        return f"{_pip()} install '{DISTRIBUTION}[{extra}]'"
+        return f"{_install()} '{DISTRIBUTION}[{extra}]'"
     clone = Path(unquote(urlsplit(address).path))
     locked = clone / "requirements" / f"{extra}.txt"
     if locked.is_file():
-        return f"{_pip()} install --require-hashes -r {_shown(locked)}"
+        return f"{_install()} --require-hashes -r {_shown(locked)}"
     flag = "-e " if told.get("dir_info", {}).get("editable") else ""
-    return f"{_pip()} install {flag}{_shown(clone, f'[{extra}]')}"
+    return f"{_install()} {flag}{_shown(clone, f'[{extra}]')}"
 
 
-def _pip() -> str:
-    """Names the pip of this very interpreter."""
+def _install() -> str:
+    """Says how packages are installed for this very interpreter; uv makes some without pip."""
+    import importlib.util
     import shutil
 
     own = Path(sys.executable)
+    if importlib.util.find_spec("pip") is None:
+        return f"uv pip install --python {_shown(own)}"
     found = shutil.which("pip")
     is_own = found is not None and Path(found).parent == own.parent
-    return "pip" if is_own else f"{_shown(own)} -m pip"
+    return "pip install" if is_own else f"{_shown(own)} -m pip install"
 
 
 def _shown(path: Path, more: str = "") -> str:

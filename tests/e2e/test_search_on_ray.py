@@ -34,7 +34,7 @@ from support.simulating import SPEC
 
 pytestmark = pytest.mark.deep
 
-pytest.importorskip("ray", reason="Ray is not installed: pip install 'podium-scheduler[ray]'")
+pytest.importorskip("ray", reason="the extra ray is not installed")
 
 TRAINING = TrainingSet((Case(nodes=8, pods=80), Case(nodes=8, pods=80, seed=1001)))
 LIMITS = Limits(time_s=20.0, trial_s=1.5, memory_mib=256)

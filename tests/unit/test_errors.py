@@ -105,6 +105,15 @@ def test_the_pip_of_another_interpreter_is_not_the_one_to_run(installed, monkeyp
     assert install_line("serve") == "a/python -m pip install 'podium-scheduler[serve]'"
 
 
+def test_an_interpreter_without_pip_gets_packages_from_uv(installed, monkeypatch):
+    installed(None)
+    monkeypatch.chdir("/")
+    monkeypatch.setattr("sys.executable", "/a/python")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    told = install_line("serve")
+    assert told == "uv pip install --python a/python 'podium-scheduler[serve]'"
+
+
 def test_an_error_names_itself_for_machines():
     assert InputError("it failed").code == "InputError"
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from podium.errors import DISTRIBUTION, InputError, MissingError
+from podium.errors import InputError, MissingError
 from podium.files.draft import drafted
 from podium.files.excerpt import excerpt
 from podium.policies.policy import Policy
@@ -131,7 +131,7 @@ def load_network(path: Path, name: str, card: Mapping[str, Any], content: bytes)
         raise MissingError(
             f"this release of Podium cannot run the network {excerpt(network)}",
             where=str(path),
-            hint=f"pip install --upgrade {DISTRIBUTION}",
+            hint="install a newer Podium, in the way in which this one was installed",
         )
     return NETWORKS[network](Weights(name, unpacked(path, content, LARGEST_BYTES), card))
 

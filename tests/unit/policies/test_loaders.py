@@ -146,11 +146,11 @@ def test_weights_and_their_card_are_one_policy(tmp_path, name):
     assert (policy.name, policy.start(0).value) == ("net", 1.0)
 
 
-def test_a_network_that_is_not_known_is_told_with_the_install_line(tmp_path):
+def test_a_network_that_is_not_known_asks_for_a_newer_release(tmp_path):
     write_weights(tmp_path)
     with pytest.raises(MissingError, match="cannot run the network 'mean'") as raised:
         load(str(tmp_path / "net.npz"))
-    assert "pip install" in raised.value.hint
+    assert "install a newer Podium" in raised.value.hint
 
 
 @pytest.mark.parametrize(

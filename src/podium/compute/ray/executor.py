@@ -94,7 +94,7 @@ class RayHost:
         """Returns what to do when no actor gets ready."""
         where = f"Ray cluster of {self._cluster.cpus:g} cores"
         if "No module named 'podium" in reason:
-            hint = "install podium-scheduler[ray] on every machine of the cluster, the same version"
+            hint = "install this Podium, with its extra ray, on every machine of the cluster"
             return where, hint
         return where, "ray status shows the free resources of the cluster"
 
