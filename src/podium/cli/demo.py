@@ -40,6 +40,7 @@ ORIGIN = (
     "wrote the others (podium policies show usable-gpu)"
 )
 NEXT = {
+    "kubectl get nodes,pods -A -o yaml | podium fit -": "do your own pending pods fit, and where?",
     "podium simulate --policy fgd --protocol inflation": "one run in full",
     "podium compare fgd my_policy.py --protocol inflation": "your own score(pod, node)",
     "podium policies list": "all policies that ship",

@@ -130,6 +130,8 @@ def _show(screen: Screen, found: Fit) -> None:
         rows = [(pod, Figure(gpus), node, reason) for pod, gpus, node, reason in found.rows()]
         screen.table(TITLES, rows)
         print()
+        if len(rows) < len(found.pods):
+            screen.note(f"pods alike share a row; --json lists all {len(found.pods):,}")
     for line in found.explanations():
         print(on_one_line(line))
     print(found.summary)

@@ -26,6 +26,9 @@ DEFAULT_POLICY = "kube-default"
 """Answers what would happen today, unless a policy is chosen: clusters run kube-scheduler."""
 
 MOST_EXPLANATIONS = 10
+MOST_ROWS = 40
+"""Pods that have a row each; of more, those that ask for the same with the same answer share one."""
+
 PREEMPTION = "preemption"
 """Stands where a reason does for a pod that fits if others leave."""
 
@@ -174,16 +177,13 @@ class Fit:
         return found
 
     def rows(self) -> list[tuple[object, ...]]:
-        """Gives the cells of a table, by `TITLES`."""
-        return [
-            (
-                pod.full_name,
-                pod.asked or f"{pod.gpus:g}",
-                pod.node or None,
-                pod.reason or _means(pod),
-            )
-            for pod in self.pods
-        ]
+        """Gives the cells of a table, by `TITLES`; of many pods those alike share a row."""
+        groups: dict[object, list[PodFit]] = {}
+        for number, pod in enumerate(self.pods):
+            alike = (pod.namespace, _asked_for(pod), pod.reason or _means(pod), pod.message)
+            key = number if len(self.pods) <= MOST_ROWS else alike
+            groups.setdefault(key, []).append(pod)
+        return [_row(alike) for alike in groups.values()]
 
     def explanations(self) -> list[str]:
         """Says in a sentence each what keeps pods from running, the commonest first."""
@@ -205,6 +205,21 @@ class Fit:
     def _repr_html_(self) -> str:
         """Shows the answer in a notebook."""
         return html_table(f"{self.cluster}: {self.summary}", TITLES, self.rows())
+
+
+def _row(alike: list[PodFit]) -> tuple[object, ...]:
+    first, others = alike[0], len(alike) - 1
+    nodes = {pod.node for pod in alike}
+    return (
+        first.full_name + (f" and {others:,} like it" if others else ""),
+        _asked_for(first),
+        f"{len(nodes):,} nodes" if len(nodes) > 1 else first.node or None,
+        first.reason or _means(first),
+    )
+
+
+def _asked_for(pod: PodFit) -> str:
+    return pod.asked or f"{pod.gpus:g}"
 
 
 def _means(pod: PodFit) -> str | None:

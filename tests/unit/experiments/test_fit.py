@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -199,6 +200,21 @@ def test_an_answer_shows_itself():
     assert "ml/&lt;a&gt;" in found._repr_html_()
     assert found.explanations() == ["gpu (2 pods): none", "taint (1 pod): tainted"]
     assert Fit("", "", "", 0, (pods[0],)).summary == "the pending pod fits"
+
+
+def test_of_many_pods_those_alike_share_a_row():
+    waiting = [pod_fit(f"w{i}", "gpu", "none is free") for i in range(30)]
+    placed = [replace(pod_fit(f"p{i}", ""), node=f"n{i % 3}") for i in range(8)]
+    others = (replace(pod_fit("big", "gpu", "none is free"), gpus=8.0), pod_fit("last", "taint"))
+    few = Fit("", "", "", 0, (*waiting, *placed, *others))
+    assert len(few.rows()) == 40
+    many = replace(few, pods=(*few.pods, pod_fit("w30", "gpu", "none is free")))
+    assert many.rows() == [
+        ("ml/w0 and 30 like it", "1", None, "gpu"),
+        ("ml/p0 and 7 like it", "1", "3 nodes", None),
+        ("ml/big", "8", None, "gpu"),
+        ("ml/last", "1", None, "taint"),
+    ]
 
 
 def test_only_so_many_explanations_are_told():
