@@ -424,13 +424,7 @@ def _read_plan(record: RunRecord) -> TrainingRequest:
         with folder.reading(PLAN):
             return TrainingRequest.from_object(found)
     except UsageError as error:
-        # Its keys meant something else: with defaults in their place it would be another training.
-        raise UsageError(
-            f"run {record.id} was begun by a Podium that trains {found['algorithm']} differently: "
-            f"{error.message}",
-            where=str(folder.path / PLAN),
-            hint="resume it with that version, or begin a new training",
-        ) from error
+        raise folder.corrupt(PLAN, error.message) from error
 
 
 def trained_policy(reference: str) -> Policy | None:

@@ -192,11 +192,8 @@ class Failures:
         made = cls()
         for job_type, row in data.items():
             for gpu_type, (runs, failures, lost_s, *since) in row.items():
-                streak, worked, forgiven = since or (0, 0, 0)  # new since an earlier version
-                ended = int(runs), int(failures), float(lost_s)
-                made._add(
-                    job_type, gpu_type, Outcomes(*ended, int(streak), int(worked), int(forgiven))
-                )
+                ended = Outcomes(int(runs), int(failures), float(lost_s), *map(int, since))
+                made._add(job_type, gpu_type, ended)
         return made
 
     def _add(self, job_type: str, gpu_type: str, made: Outcomes) -> None:

@@ -155,15 +155,15 @@ def test_a_training_is_continued_as_if_it_had_not_ended(run, trained):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_training_that_was_planned_otherwise_is_refused(run, trained):
+def test_a_training_with_an_unknown_setting_is_refused(run, trained):
     file = Path(trained()["folder"]) / "plan.json"
     plan = json.loads(file.read_text())
     plan["configuration"]["learning"]["weight_100"] = 0.05
     file.write_text(json.dumps(plan))
     refused = run("train", "resume", "first", "--episodes", 16)
     assert refused.exit_code == 2
-    assert "begun by a Podium that trains qtable differently" in refused.stderr
-    assert "begin a new training" in refused.stderr
+    assert "corrupt run file" in refused.stderr
+    assert "weight_100" in refused.stderr
 
 
 def test_the_files_of_a_run_are_there(trained):
