@@ -191,9 +191,10 @@ class Failures:
         """Reads counts back."""
         made = cls()
         for job_type, row in data.items():
-            for gpu_type, (runs, failures, lost_s, *since) in row.items():
-                ended = Outcomes(int(runs), int(failures), float(lost_s), *map(int, since))
-                made._add(job_type, gpu_type, ended)
+            for gpu_type, (runs, failures, lost_s, *others) in row.items():
+                streak, worked, forgiven = map(int, others)
+                ended = int(runs), int(failures), float(lost_s)
+                made._add(job_type, gpu_type, Outcomes(*ended, streak, worked, forgiven))
         return made
 
     def _add(self, job_type: str, gpu_type: str, made: Outcomes) -> None:

@@ -50,12 +50,12 @@ def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(run, traine
     assert told in run("runs", "list").stdout
 
 
-def test_an_older_plan_of_a_q_table_on_a_gpu_is_continued_on_the_cpu(run, trained):
+def test_a_plan_of_a_q_table_on_a_gpu_is_refused(run, trained):
     file = Path(trained()["folder"]) / "plan.json"
     file.write_text(file.read_text().replace('"device": "cpu"', '"device": "gpu"'))
-    done = run("train", "resume", "first", "--episodes", 12, "--json")
-    assert "qtable is trained on the CPU" in done.stderr
-    assert json.loads(done.stdout)["device"] == "cpu"
+    done = run("train", "resume", "first", "--episodes", 12)
+    assert done.exit_code == 2
+    assert "corrupt run file: qtable is trained on the CPU" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["qtable", "mlp", "ppo", "resume", "ablate"])
