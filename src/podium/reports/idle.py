@@ -37,7 +37,9 @@ def idle_note(cluster: Cluster, workload: Workload, summaries: Sequence[dict[str
     if not cluster.gpu_total:
         return ""
     if first["protocol"] == "replay" and not any(each["waited"] for each in summaries):
-        return f"no pod waited, so there is nothing to compare{_busier(cluster, workload, first)}"
+        kept_out = _kept_out(first)
+        others = _busier(cluster, workload, first) if first["placed"] else ""
+        return f"no pod waited, so there is nothing to compare{others}{kept_out}"
     if first["protocol"] == "inflation" and all(
         each["placed"] == each["pods"] for each in summaries
     ):
@@ -46,6 +48,19 @@ def idle_note(cluster: Cluster, workload: Workload, summaries: Sequence[dict[str
             "pods ask for more than the cluster has"
         )
     return ""
+
+
+def _kept_out(run: dict[str, Any]) -> str:
+    """Says what keeps pods out that are never placed, as no load does, and what lets them in."""
+    if not run["unplaced"]:
+        return ""
+    told = ", ".join(f"{why} {count:,}" for why, count in _most(run.get("refusals", {})))
+    way_out = _WAYS_OUT.get(next(iter(run.get("refusals", {})), ""), _BIGGER)
+    return f"; not placed: {told or run['unplaced']}: {way_out}"
+
+
+def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return Counter(counts).most_common(MOST_REASONS)
 
 
 def _busier(cluster: Cluster, workload: Workload, summary: dict[str, Any]) -> str:
@@ -120,7 +135,7 @@ def alike_note(
 
 def _nothing(every: Sequence[dict[str, Any]], refused: Mapping[str, int]) -> str:
     asked = sum(run["pods"] - run.get("bound", 0) for run in every)
-    most = Counter(refused).most_common(MOST_REASONS)
+    most = _most(refused)
     told = ", ".join(f"{why}: {count:,} of {asked:,} pods" for why, count in most)
     reason = most[0][0].partition(" ")[0] if most else ""
     way_out = _WAYS_OUT.get(reason, _BIGGER)
@@ -128,8 +143,7 @@ def _nothing(every: Sequence[dict[str, Any]], refused: Mapping[str, int]) -> str
 
 
 def _left_over(run: dict[str, Any]) -> str:
-    refused = list(run.get("refusals", {}).items())[:MOST_REASONS]
-    told = ", ".join(f"{why} {count:,}" for why, count in refused)
+    told = ", ".join(f"{why} {count:,}" for why, count in _most(run.get("refusals", {})))
     return f" (not placed: {told})" if told else ""
 
 
