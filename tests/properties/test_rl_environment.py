@@ -167,8 +167,7 @@ def test_rewards_of_an_episode_add_up_to_what_the_run_came_to(cluster, workload,
     found = dict(zip(PARTS, np.sum(paid, axis=0), strict=True))
     result = environment.finished()[0]
     metrics, gpus = result.metrics, max(1, cluster.gpu_milli_total)
-    placed = result.pods[result.is_placed]
-    asked = (placed["gpu_count"].astype(int) * placed["gpu_milli"]).sum() / gpus
+    asked = result.plan.gpu_weight_milli[result.is_placed].sum() / gpus
     np.testing.assert_allclose(found["gpu-allocation"], asked)
     np.testing.assert_allclose(environment.final_return[0], asked, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(environment.final_allocation[0], metrics.gpu_allocation, atol=1e-12)

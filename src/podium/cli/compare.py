@@ -110,7 +110,7 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     titles += [f"vs {ranking.yardstick}", "p", *(TITLES[name] for name in beside)]
     rows = [
         (
-            *_standing(ranking.metric, row),
+            *_standing(ranking.metric, ranking.yardstick, row),
             *(figures.measured(name, found.mean(row.policy, name)) for name in beside),
         )
         for row in ranking.rows
@@ -120,6 +120,8 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     if len(ranking.seeds) == 1 and len(ranking.rows) > 1:
         told = f"one seed, {ranking.seeds[0]}, tells nothing of chance"
         screen.note(f"note: {told}: --seeds {DEFAULT_SEEDS} are ten")
+    if ranking.repeated:
+        screen.note(f"note: {ranking.repeated}")
     if "bound" in first:
         pods = figures.counted(first["pods"], "pod")
         screen.note(f"note: {first['bound']:,} of {pods} already running, and not counted")
@@ -132,17 +134,21 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     )
 
 
-def _standing(metric: str, row: RankedPolicy) -> tuple[object, ...]:
-    is_yardstick = row.p_value is None
+def _standing(metric: str, yardstick: str, row: RankedPolicy) -> tuple[object, ...]:
     sign = "+" if row.difference > 0 else ""
-    mean, low, high, gap = (
-        figures.measured(metric, each) for each in (row.mean, row.low, row.high, row.difference)
-    )
+    gap = figures.measured(metric, row.difference)
     return (
         row.rank,
         row.policy + (" (may hold)" if row.may_hold else ""),
-        mean,
-        figures.Figure(f"{low} .. {high}"),
-        None if is_yardstick else figures.Figure(f"{sign}{gap}"),
-        None if is_yardstick else figures.decimal(row.p_value, 4),
+        figures.measured(metric, row.mean),
+        _interval(metric, row),
+        None if row.policy == yardstick else figures.Figure(f"{sign}{gap}"),
+        None if row.p_value is None else figures.decimal(row.p_value, 4),
     )
+
+
+def _interval(metric: str, row: RankedPolicy) -> figures.Figure | None:
+    if row.low is None or row.high is None:
+        return None
+    low, high = (figures.measured(metric, each) for each in (row.low, row.high))
+    return figures.Figure(f"{low} .. {high}")

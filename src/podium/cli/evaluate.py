@@ -95,20 +95,23 @@ def _show(screen: Screen, trial: SettingTrial) -> None:
     screen.table(
         ["policy", "mean", "against", "its mean", "difference", "95 % interval", "p"], rows
     )
+    if ranking.repeated:
+        screen.note(f"note: {ranking.repeated}")
     for note in knowledge_notes([runs[0] for runs in trial.comparison.runs.values()]):
         screen.note(note)
 
 
 def _line(names: list[str], mean: float, lead: Lead, metric: str) -> tuple[object, ...]:
     gap = lead.difference
+    ends = [_signed(metric, each) for each in (gap.low, gap.high) if each is not None]
     return (
         names[0],
         figures.measured(metric, mean),
         names[1],
         figures.measured(metric, lead.mean),
         figures.Figure(_signed(metric, gap.mean)),
-        figures.Figure(f"{_signed(metric, gap.low)} .. {_signed(metric, gap.high)}"),
-        figures.decimal(lead.p_value, 4),
+        figures.Figure(" .. ".join(ends)) if ends else None,
+        None if lead.p_value is None else figures.decimal(lead.p_value, 4),
     )
 
 

@@ -21,6 +21,8 @@ _WORDS = {
     "makespan_s": "makespan",
 }  # fmt: skip
 """What tables call a metric whose own name is not plain English."""
+_OF_PLACED = ("gpu_allocation", "placed")
+"""Metrics that say which pods were placed, not where or when."""
 
 _TAINT = re.compile(r"untolerated taint \{([^:=}]+)")
 _WAYS_OUT = {
@@ -116,14 +118,20 @@ def alike_note(
 ) -> str:  # fmt: skip
     """Says why policies cannot be ranked, and in a second line the way out; often nothing.
 
-    They cannot where no pod is placed, or where all score the same on every seed.
+    They cannot where no pod is placed, where every pod is and only placed pods count, or where all
+    score the same on every seed.
     """
     listed = list(runs.values())
     every = [run for summaries in listed for run in summaries]
     if not any(run["placed"] for run in every):
         return _nothing(every, refused)
+    if len(listed) < 2:
+        return ""
+    if metric in _OF_PLACED and all(run["placed"] == _asking(run) for run in every):
+        told = f"every policy placed every pod, so {_WORDS.get(metric, metric)} prefers none"
+        return f"{told}\n{idle or _fuller(every[0])}"
     scores = {tuple((run[metric], run["placed"]) for run in summaries) for summaries in listed}
-    if len(listed) < 2 or len(scores) > 1:
+    if len(scores) > 1:
         return ""
     who = "both policies" if len(listed) == 2 else f"all {len(listed)} policies"
     told = f"{who} place as many pods"
@@ -134,12 +142,22 @@ def alike_note(
 
 
 def _nothing(every: Sequence[dict[str, Any]], refused: Mapping[str, int]) -> str:
-    asked = sum(run["pods"] - run.get("bound", 0) for run in every)
+    asked = sum(map(_asking, every))
     most = _most(refused)
     told = ", ".join(f"{why}: {count:,} of {asked:,} pods" for why, count in most)
     reason = most[0][0].partition(" ")[0] if most else ""
     way_out = _WAYS_OUT.get(reason, _BIGGER)
     return f"no policy places any pod{f' ({told})' if told else ''}\n{way_out}"
+
+
+def _asking(run: dict[str, Any]) -> int:
+    return int(run["pods"] - run.get("bound", 0))
+
+
+def _fuller(run: dict[str, Any]) -> str:
+    if run["protocol"] == "replay":
+        return "--metric wait_mean_s ranks by waiting, and --protocol inflation fills the cluster"
+    return _way_out(run)
 
 
 def _left_over(run: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ def load_curve(result: Result) -> LoadCurve:
     total = max(1, result.plan.cluster.gpu_milli_total)
     arrived = arrived_ratio(result)
     after = result.changes_after
-    allocation = np.round(100 * usage.gpu_milli[after] / total, 2)
+    allocation = np.round(100 * usage.gpu_weight_milli[after] / total, 2)
     fragmentation = 100 * usage.fragment_milli[after] / total
     column = np.round(100 * arrived).astype(np.int64)
     percent, index, counts = np.unique(column, return_inverse=True, return_counts=True)

@@ -176,8 +176,8 @@ def _schema_of(connection: Connection) -> int | None:
 
 
 def _refuse_programs(engine: Engine) -> None:
-    # A view could compute for ever, and fill the memory with rows that nobody wrote; a trigger could
-    # undo, or do again, what is written and deleted.
+    # A view could compute for ever, and fill the memory with rows that nobody wrote; a trigger
+    # could undo, or do again, what is written and deleted.
     if engine.dialect.name == POSTGRESQL:
         return
     with reading(engine) as connection:
