@@ -8,7 +8,7 @@ from podium.store import open_store
 from podium.store import patience as module
 from podium.store.engine import reading
 from podium.store.patience import Patience
-from podium.store.records import CandidateRecord, RunRecord
+from podium.store.records import RunRecord
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {} FROM n"
 
