@@ -183,6 +183,20 @@ def test_rewards_of_an_episode_add_up_to_what_the_run_came_to(cluster, workload,
             np.testing.assert_allclose(found[name], 0.0, atol=1e-9)
 
 
+@thoroughly(30)
+@given(st.data(), constrained.clusters, replays | rounds)
+def test_a_reward_counts_a_pod_the_same_whichever_node_it_is_on(data, cluster, protocol):
+    workload = data.draw(constrained.occupied_workloads(cluster))
+    if offers_nothing(simulate(cluster, workload, "first-fit", protocol, Setup(3))):
+        return
+    environment = Placement(world_of(cluster, workload, protocol, 3), seed=3)
+    random = np.random.default_rng(3)
+    while not environment.is_done[0]:
+        acted_at_random(environment, random)
+    metrics = environment.finished()[0].metrics
+    np.testing.assert_allclose(environment.final_allocation[0], metrics.gpu_allocation, atol=1e-12)
+
+
 def idle_fragmentation(result):
     from podium.policies.fragmentation import fragmentation, typical_pods
 

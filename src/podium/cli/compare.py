@@ -127,10 +127,11 @@ def show(screen: Screen, found: PolicyComparison) -> None:
         screen.note(f"note: {first['bound']:,} of {pods} already running, and not counted")
     for note in knowledge_notes([runs[0] for runs in found.runs.values()]):
         screen.note(note)
+    is_tested = not ranking.repeated or any(row.p_value is not None for row in ranking.rows)
+    test = f"; p: paired sign-flip test against {ranking.yardstick}" if is_tested else ""
     screen.note(
         f"trace {first['trace']}, cluster {first['cluster']}, {first['protocol']}, "
-        f"{figures.counted(len(ranking.seeds), 'seed')}; ranked by {ranking.metric}; "
-        f"p: paired sign-flip test against {ranking.yardstick}"
+        f"{figures.counted(len(ranking.seeds), 'seed')}; ranked by {ranking.metric}{test}"
     )
 
 

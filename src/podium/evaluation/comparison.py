@@ -29,8 +29,8 @@ METRICS = {
 """Which way is better."""
 
 
-_OF_ITS_OWN = ("seed", "wall_s")
-"""What the summaries of one and the same run differ in."""
+_OF_ITS_OWN = ("seed", "wall_s", "digest")
+"""What summaries differ in if a seed changes nothing, or only which of two equal nodes it is."""
 
 Summaries = Mapping[str, Sequence[dict[str, Any]]]
 """One summary per seed of every policy, in one order of seeds."""
@@ -115,7 +115,7 @@ def compare(summaries: Summaries, metric: str, holding: frozenset[str]) -> Compa
 
 
 def repeated(summaries: Summaries) -> frozenset[str]:
-    """Names the policies whose runs on several seeds are one and the same run."""
+    """Names the policies whose runs on several seeds all come to one and the same figures."""
     return frozenset(name for name, found in summaries.items() if len(found) > 1 and _is_one(found))
 
 
@@ -130,8 +130,8 @@ def _repeated_note(seeds: int, policies: Sequence[str], same: frozenset[str]) ->
     listed = ", ".join(name for name in policies if name in same)
     who = "" if len(same) == len(policies) else f" of {listed}"
     return (
-        f"all {seeds} seeds are one and the same run{who}: nothing in it is drawn, so it has no "
-        "interval and no p"
+        f"all {seeds} seeds come to one and the same run{who}: nothing is left to chance, so there "
+        "is no interval and no p"
     )
 
 

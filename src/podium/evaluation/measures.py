@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.fit import fits
-from podium.model.workload import gpu_demand
 from podium.sim import Replay, Result
 from podium.sim.funsearch import FunsearchResult
 from podium.sim.load_curve import arrived_ratio
@@ -180,7 +179,7 @@ def bounds_of(plan: Plan) -> dict[str, float]:
     arrivals, total = plan.arrivals, max(1, plan.cluster.gpu_milli_total)
     percent = 100.0 * plan.gpu_weight_milli / total
     if plan.protocol.name != REPLAY:
-        arrived = np.cumsum(100.0 * gpu_demand(arrivals.pods) / total)
+        arrived = np.cumsum(100.0 * arrivals.gpu_weight_milli / total)
         last = [_last(arrived / 100, ratio) for ratio in (1.0, 1.3)]
         most = [min(100.0, float(np.cumsum(percent)[each])) for each in last]
         after = [1 - each / len(percent) for each in last]

@@ -160,14 +160,12 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     from podium.experiments.deployment import warnings_of
     from podium.kube.local.workload import first_pods
     from podium.model.records import GPU_MILLI
-    from podium.model.workload import gpu_demand
 
     policy = named_policy(reference, "--policy")
     case = load_case(settings, inputs)
     workload = case.workload.on(case.cluster)
-    usual = (gpu_demand(workload.pods) / GPU_MILLI).tolist()
-    pods = tuple(first_pods(workload.specs(), usual, case.cluster, most))
-    weights = tuple((workload.gpu_weight_milli[: len(pods)] / GPU_MILLI).tolist())
+    weights = tuple((workload.gpu_weight_milli / GPU_MILLI).tolist())
+    pods = tuple(first_pods(workload.specs(), weights, case.cluster, most))
     if not case.cluster.gpu_total and most is None:
         raise UsageError("the cluster has no GPUs to fill", hint="say how many pods by --pods")
     gangs = sum(bool(pod.gang) for pod in pods)
@@ -176,7 +174,7 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     left_out += [f"volumes are left out: {tied:,} pods run on any node"] if tied else []
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
-        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])), weights,
+        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])), weights[: len(pods)],
     )  # fmt: skip
 
 

@@ -128,7 +128,7 @@ def usual_share(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Gives the share of each pod on the kind that most GPUs it may use are of.
 
-    That is what the load of a workload is measured by, before anybody knows where pods run.
+    That is what policies are told of a pod before anybody knows where it runs.
     The GPUs of each kind are the same for all pods, or a row for each.
     """
     masks = pods["gpu_models"][:, np.newaxis]

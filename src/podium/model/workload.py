@@ -182,7 +182,7 @@ class Workload:
     @property
     def gpu_milli_total(self) -> int:
         """Sums the GPU demand of all pods."""
-        return int(gpu_demand(self.pods).sum())
+        return int(self.gpu_weight_milli.sum())
 
     def derive(self, name: str, compute: Callable[[], Any]) -> Any:
         """Returns what follows from the workload alone; it is computed once."""
@@ -256,7 +256,7 @@ class Workload:
 
     @property
     def gpu_weight_milli(self) -> npt.NDArray[np.int64]:
-        """Tells what each pod counts in GPU allocation, whichever node it is on."""
+        """Tells what each pod counts in GPU demand and allocation, whichever node it is on."""
         return gpu_demand(self.pods) if self.gpu_least_milli is None else self.gpu_least_milli
 
     def pods_as_written(self) -> npt.NDArray[Any]:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from podium.model import Cluster, Workload
-from podium.model.workload import gpu_demand
 from podium.sim.result import PLACED, Result
 
 LARGEST_LOAD = 2.0**30
@@ -68,7 +67,7 @@ def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
 def _busier(cluster: Cluster, workload: Workload, summary: dict[str, Any]) -> str:
     busier = busier_load(cluster, workload, summary["load"])
     if busier is None:
-        asked = gpu_demand(workload.pods).sum() / cluster.gpu_milli_total
+        asked = workload.on(cluster).gpu_milli_total / cluster.gpu_milli_total
         return (
             f": all pods together ask for {100 * asked:.0f} % of the GPUs, so no --load makes them "
             "wait; --protocol inflation fills the cluster, and a smaller --cluster may be full"
@@ -82,7 +81,7 @@ def busier_load(cluster: Cluster, workload: Workload, load: float) -> float | No
 
     None where all pods together fit: then nobody waits however fast they arrive.
     """
-    demand = gpu_demand(workload.pods).astype(np.float64)
+    demand = workload.on(cluster).gpu_weight_milli.astype(np.float64)
     if not workload.has_times or demand.sum() <= cluster.gpu_milli_total:
         return None
     assert workload.arrival_s is not None
