@@ -26,7 +26,7 @@ from podium.cli.knowledge import knowledge
 from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, typed_command
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
-from podium.cli.watch import watching
+from podium.cli.watch import inform, watching
 from podium.errors import UnknownName, UsageError, close_names
 from podium.experiments.places import place_of
 from podium.experiments.runs import check_keeping
@@ -108,7 +108,10 @@ def simulate(
         screen.note(f"wrote {write(found.result, path):,} {what} to {path}")
     if save is not None:
         _keep(screen, settings, case, found, save)
-    return print_json(found.as_object()) if is_json else show(screen, found.summary)
+    if is_json:
+        return print_json(found.as_object())
+    show(screen, found.summary)
+    inform(screen, filter(None, [found.case.untried]))
 
 
 def _moved(arguments: list[str], where: str) -> UsageError:
