@@ -17,7 +17,9 @@ import numpy as np
 from drawn_clusters import FAMILIES, Family, draw, interval
 
 from podium.experiments.case import named_policy
-from podium.experiments.kube_try import ARMS, TryListener, TryPlan, tried
+from podium.experiments.kube_try import tried
+from podium.experiments.try_plan import ARMS, TryPlan
+from podium.experiments.try_runs import TryListener
 from podium.kube.local.programs import find_programs
 from podium.model import Cluster
 from podium.settings import Extender
@@ -58,9 +60,9 @@ def main() -> None:
             continue
         with tried(plan, find_programs(), TryListener()) as outcome:
             both = [
-                100 * tally[arm].gpus_allocated / plan.cluster.gpu_total
+                100 * tally.gpus_allocated / plan.cluster.gpu_total
                 for arm in ARMS
-                for tally in (outcome.real, outcome.simulated)
+                for tally in (outcome.real[arm], outcome.forecasts[arm].listed)
             ]
         rows.append(both)
         print(

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from support.binary import PODIUM, clean_environment
+from support.kubelike import write_dump
+from support.manifests import bound, node, pod
 from support.terminal import pressed_ctrl_c
 
 START_S = 300.0
@@ -36,10 +38,10 @@ def started(folder, *arguments):
     )  # fmt: skip
 
 
-def done(folder, *arguments):
+def done(folder, *arguments, code=0):
     with started(folder, *arguments) as process:
         output, words = process.communicate(timeout=START_S * 2)
-    assert process.returncode == 0, words
+    assert process.returncode == code, words
     return output, words
 
 
@@ -94,13 +96,31 @@ def test_whole_gpus_need_no_filter_and_a_policy_may_be_a_file(tmp_path, temporar
         "    return -sum(node.gpu_milli_left)\n"
     )
     arguments = ("--trace", "pods.csv", "--cluster", "nodes.csv", "--policy", "pack.py")
-    output, words = done(tmp_path, *arguments)
+    output, words = done(tmp_path, *arguments, code=1)
     assert "the packing profile of Podium's chart" in words
     rows = {line[:15].strip(): line.split()[-7:] for line in output.splitlines()[1:7]}
     assert rows["pods bound"] == ["5", "3", "3", "5", "5", "5", "5"]
     assert rows["- 4 GPUs"] == ["2", "0", "0", "2", "2", "2", "2"]
-    assert "pack changed nothing: as many GPUs and pods as with the packing profile" in output
+    assert (
+        "no ranking: pack allocates as many GPUs to as many pods as the packing profile" in output
+    )
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.usefixtures("temporary")
+def test_what_runs_in_a_dump_stays_and_what_waits_is_tried(tmp_path):
+    asked = {"nvidia.com/gpu": "2"}
+    running = [bound(pod(f"runs-{i}", requests=asked), f"n{i}") for i in range(2)]
+    waiting = [pod(f"waits-{i}", requests=asked) for i in range(4)]
+    whole = pod("whole", requests={"nvidia.com/gpu": "4"})
+    dump = write_dump(tmp_path, [*map(node, ("n0", "n1", "n2")), *running, *waiting, whole])
+    output, words = done(tmp_path, "--trace", str(dump), code=1)
+    assert "2 pods run already and stay where they are" in words
+    rows = {line[:15].strip(): line.split()[-7:] for line in output.splitlines()[1:6]}
+    assert rows["pods bound"] == ["5", *rows["pods bound"][1:]]
+    # Eight GPUs are free beside those that run.
+    assert rows["GPUs allocated"][0] == "12.0"
+    assert {float(each) for each in rows["GPUs allocated"][1:]} <= {8.0}
 
 
 def test_a_policy_that_fails_is_refused_before_anything_is_started(tmp_path, temporary):
@@ -134,7 +154,7 @@ def test_nothing_outlives_a_parent_that_is_killed(tmp_path, temporary):
     wait_until_gone(temporary)
     # The next run removes what could not be removed.
     (left,) = temporary.iterdir()
-    done(tmp_path, "--nodes", "2", "--pods", "3")
+    done(tmp_path, "--nodes", "2", "--pods", "3", code=1)
     assert not left.exists()
 
 
@@ -152,7 +172,7 @@ def test_what_is_kept_answers_until_it_is_ended(tmp_path, temporary):
         assert "3 Node, 4 Pod" in taken.stderr
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=START_S)
-    assert process.returncode == 0
+    assert process.returncode == 1  # four pods on three nodes tell no policy apart
     assert not list(temporary.iterdir())
     assert not processes_in(temporary)
     with socket.create_server(("127.0.0.1", port), reuse_port=False):

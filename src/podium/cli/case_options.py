@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from podium.cli.options import DumpOptions, Duration, State, Topology, TracesFolder
+from podium.cli.options import DumpOptions, Duration, State, Topology, TracesFolder, Waiting
 
 if TYPE_CHECKING:
     from podium.experiments.case import Inputs
@@ -116,6 +116,7 @@ class CaseOptions:
     state: State = None
     duration: Duration = None
     topology: Topology = None
+    waiting: Waiting = None
     is_skipping_bad: SkipBad = False
     is_ignoring_unknown: IgnoreUnknown = False
     traces: TracesFolder = None
@@ -138,5 +139,9 @@ class CaseOptions:
     def inputs(self) -> Inputs:
         """Returns the options that are not settings, as inputs of a case."""
         from podium.experiments.case import Inputs
+        from podium.traces.kubernetes.waiting import parse_waiting
 
-        return Inputs(self.orders, self.nodes, self.pods, self.is_skipping_bad, self.node_order)
+        return Inputs(
+            self.orders, self.nodes, self.pods, self.is_skipping_bad, self.node_order,
+            waiting=parse_waiting(self.waiting),
+        )  # fmt: skip

@@ -12,9 +12,9 @@ from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.knowledge import knowledge_notes
 from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, typed_command
-from podium.cli.render import Screen, print_json
+from podium.cli.render import Screen, print_json, show_alike
 from podium.cli.signals import stoppable
-from podium.cli.watch import watching
+from podium.cli.watch import inform, watching
 from podium.experiments.compare import (
     DEFAULT_POLICIES,
     DEFAULT_SEEDS,
@@ -87,18 +87,13 @@ def compare(
     if is_json:
         print_json(found.as_object())
     elif found.alike:
-        show_alike(screen, found)
+        show_alike(screen, found.alike)
     else:
         show(screen, found)
+    if not is_json:
+        inform(screen, filter(None, [found.untried]))
     if found.alike:
         raise typer.Exit(1)
-
-
-def show_alike(screen: Screen, found: PolicyComparison) -> None:
-    """Says why nothing is ranked, and what would change that."""
-    reason, way_out = found.alike.split("\n")
-    print(f"no ranking: {reason}")
-    screen.note(f"try: {way_out}")
 
 
 def show(screen: Screen, found: PolicyComparison) -> None:

@@ -8,12 +8,11 @@ import typer
 
 from podium.cli import figures
 from podium.cli.case_options import CaseOptions, Jobs, Metric
-from podium.cli.compare import show_alike
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.knowledge import knowledge_notes
 from podium.cli.options import Json, read_settings
-from podium.cli.render import Screen, print_json
+from podium.cli.render import Screen, print_json, show_alike
 from podium.cli.signals import stoppable
 from podium.cli.watch import watching
 from podium.experiments.compare import check_metric, read_seeds
@@ -82,7 +81,7 @@ def _show(screen: Screen, trial: SettingTrial) -> None:
     first, seeds = next(iter(trial.comparison.runs.values()))[0], len(ranking.seeds)
     print(f"{trial.protocol}: {first['trace']}, {figures.counted(seeds, 'seed')}, {metric}")
     if trial.comparison.alike:
-        show_alike(screen, trial.comparison)
+        show_alike(screen, trial.comparison.alike)
         return
     rows, holding = [], {row.policy for row in ranking.rows if row.may_hold}
     for policy, leads in trial.leads.items():

@@ -14,12 +14,14 @@ import typer
 
 from podium.cli import figures
 from podium.cli.case_options import ClusterName, TraceName
-from podium.cli.options import Json, TracesFolder, read_settings
-from podium.cli.render import Rhythm, Screen, plain_table, print_json
+from podium.cli.options import Json, State, TracesFolder, Waiting, read_settings
+from podium.cli.render import Rhythm, Screen, plain_table, print_json, show_alike
 from podium.cli.signals import stoppable
 from podium.cli.terminal import guarding, on_one_line
 from podium.cli.watch import inform
-from podium.experiments.kube_try import Outcome, Tally, TryListener, TryPlan, plan_try, tried
+from podium.experiments.kube_try import RIVALS, Outcome, alike, tried
+from podium.experiments.try_plan import Tally, TryPlan, plan_try, staying
+from podium.experiments.try_runs import TryListener
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -69,12 +71,15 @@ def try_podium(
     pods: Annotated[
         int | None,
         typer.Option(
-            "--pods", min=1, help="Pods to submit; default: until they ask for all GPUs.",
-            show_default=False,
+            "--pods", min=1, show_default=False,
+            help="Pods to submit; default: those that wait in a dump, of other traces as many as "
+            "ask for all GPUs.",
         ),
     ] = None,
     trace: TraceName = None,
     cluster: ClusterName = None,
+    state: State = None,
+    waiting: Waiting = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of nodes and pods.")] = SEED,
     traces: TracesFolder = None,
     is_keeping: Annotated[
@@ -88,20 +93,23 @@ def try_podium(
     pods three times (its defaults, the chart's packing profile, with Podium), and stops everything
     again. It needs neither a cluster nor containers.
     """
+    from podium.experiments.case import Inputs
     from podium.kube import need_extra as need_kube_extra
     from podium.kube.local.programs import find_programs
     from podium.service import need_extra as need_serve_extra
+    from podium.traces.kubernetes.waiting import parse_waiting
 
     need_kube_extra()
     need_serve_extra()
     programs = find_programs()
     flags = {
         "simulate.trace": trace, "simulate.cluster": cluster, "simulate.seed": seed,
-        "simulate.protocol": "rounds", "traces.folder": traces,
+        "simulate.protocol": "rounds", "simulate.state": state, "traces.folder": traces,
     }  # fmt: skip
     settings = read_settings(ctx, flags)
     screen = Screen(settings.display)
-    plan = _plan(settings, policy, nodes, pods)
+    inputs = Inputs(nodes=_nodes(settings, nodes), waiting=parse_waiting(waiting))
+    plan = plan_try(settings, inputs, policy, pods)
     inform(screen, plan.notes)
     screen.note(headline(plan))
     with ExitStack() as stack:
@@ -110,15 +118,14 @@ def try_podium(
         _show(screen, plan, outcome, next_steps(plan.reference, settings), is_json=is_json)
         if is_keeping:
             _keep(screen, outcome)
+    raise typer.Exit(1 if alike(plan, outcome) else 0)
 
 
-def _plan(settings: Settings, policy: str, nodes: int | None, pods: int | None) -> TryPlan:
-    from podium.experiments.case import Inputs
+def _nodes(settings: Settings, nodes: int | None) -> int | None:
     from podium.traces.catalogue import EMBEDDED
 
     is_embedded = (settings.simulate.cluster or settings.simulate.trace) == EMBEDDED
-    chosen = NODES if nodes is None and is_embedded else nodes
-    return plan_try(settings, Inputs(nodes=chosen), policy, pods)
+    return NODES if nodes is None and is_embedded else nodes
 
 
 def _keep(screen: Screen, outcome: Outcome) -> None:
@@ -200,8 +207,9 @@ def headline(plan: TryPlan) -> str:
     nodes, gpus = figures.counted(len(plan.cluster), "node"), plan.cluster.gpu_total
     pods = figures.counted(len(plan.pods), "pod")
     told = f"{nodes} with {figures.counted(gpus, 'GPU')}, {pods} of {plan.trace}, seed {plan.seed}"
+    running = [staying(len(plan.running))] if plan.running else []
     used = COUNTED if plan.has_parts else ALONE
-    lines = [told, *(line.format(policy=plan.policy.name) for line in used)]
+    lines = [told, *running, *(line.format(policy=plan.policy.name) for line in used)]
     return "\n".join(map(on_one_line, lines))
 
 
@@ -209,7 +217,7 @@ def line_of(plan: TryPlan, tally: Tally) -> str:
     """Writes how far a run is in one line."""
     return (
         f"{tally.bound:,} of {len(plan.pods):,} pods bound, {tally.gpus_allocated:,.1f} of "
-        f"{plan.cluster.gpu_total:,} GPUs allocated, {tally.no_room:,} found no room"
+        f"{plan.gpus_free:,.4g} GPUs allocated, {tally.no_room:,} found no room"
     )
 
 
@@ -240,17 +248,10 @@ def rows_of(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[tuple[object
 
 def verdict(plan: TryPlan, outcome: Outcome) -> str:
     """Says in a sentence what the policy changed, over the better of the runs without it."""
-    without, policy = outcome.real[outcome.rival], outcome.real["podium"]
-    gpus = round(policy.gpus_allocated - without.gpus_allocated, 1)
-    pods = policy.bound - without.bound
-    if all(outcome.real[arm].bound == len(plan.pods) for arm in SHOWN):
-        return "Every run placed every pod, which tells nothing of policies: try more --pods"
-    over = {"stock": "kube-scheduler's defaults", "packing": "the packing profile"}[outcome.rival]
-    if not gpus and not pods:
-        return f"{plan.policy.name} changed nothing: as many GPUs and pods as with {over}"
+    gpus, pods = round(outcome.change("gpus_allocated"), 1), outcome.change("bound")
     told = [f"{_more(gpus)} GPUs allocated"] if gpus else []
     told += [f"{_more(pods)} pod{'' if abs(pods) == 1 else 's'} bound"] if pods else []
-    return f"With {plan.policy.name}: {' and '.join(told)} than with {over}"
+    return f"With {plan.policy.name}: {' and '.join(told)} than with {RIVALS[outcome.rival]}"
 
 
 def _more(change: float) -> str:
@@ -270,24 +271,30 @@ def next_steps(policy: str, settings: Settings) -> dict[str, str]:
 def _show(
     screen: Screen, plan: TryPlan, outcome: Outcome, steps: dict[str, str], *, is_json: bool
 ) -> None:
+    told = alike(plan, outcome)
     if is_json:
-        notes = [*plan.notes, *outcome.notes]
-        print_json({**plan.as_object(), **outcome.as_object(), "notes": notes})
+        reasons = {"alike": told.splitlines()} if told else {}
+        notes = [*plan.notes, *outcome.notes, *filter(None, [plan.untried])]
+        print_json({**reasons, **plan.as_object(), **outcome.as_object(), "notes": notes})
         return
     inform(screen, outcome.notes)
     _show_figures(screen, plan, outcome)
     print()
-    print(on_one_line(verdict(plan, outcome)))
+    if told:
+        show_alike(screen, told)
+    else:
+        print(on_one_line(verdict(plan, outcome)))
     print()
     print("Next:")
     for command, what in steps.items():
         print(on_one_line(f"  {command:<{max(map(len, steps))}}  {what}"))
+    inform(screen, filter(None, [plan.untried]))
 
 
 def _show_figures(screen: Screen, plan: TryPlan, outcome: Outcome) -> None:
     """Prints the table of all runs; a narrow terminal gets what was simulated as a second one."""
     real = [outcome.real[arm] for arm in SHOWN]
-    simulated = [outcome.simulated[arm] for arm in SHOWN]
+    simulated = [outcome.forecasts[arm].listed for arm in SHOWN]
     if not sys.stdout.isatty() or screen.console(sys.stdout).width >= FINAL_COLUMNS:
         pairs = (each for pair in zip(real, simulated, strict=True) for each in pair)
         screen.table(FINAL_TITLES, rows_of(plan, [*pairs]))
@@ -299,7 +306,7 @@ def _show_figures(screen: Screen, plan: TryPlan, outcome: Outcome) -> None:
 
 def _bar(plan: TryPlan, tally: Tally | None, title: str) -> str:
     """Draws the share of GPUs that is allocated, as wide as a title."""
-    gpus = plan.cluster.gpu_total
+    gpus = plan.gpus_free
     share = tally.gpus_allocated / gpus if tally is not None and gpus else 0.0
     filled = round(len(title) * min(1.0, share))
     return "█" * filled + "·" * (len(title) - filled)

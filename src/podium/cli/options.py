@@ -64,6 +64,13 @@ Topology = Annotated[
         show_default=False,
     ),
 ]
+Waiting = Annotated[
+    str | None,
+    typer.Option(
+        "--waiting", help="Try work that waits for something else, too: gated,suspended.",
+        show_default=False,
+    ),
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,6 +193,13 @@ def column_widths(
     return widths
 
 
+def show_alike(screen: Screen, alike: str) -> None:
+    """Says why nothing is ranked, and what would change that."""
+    reason, way_out = alike.split("\n")
+    print(f"no ranking: {reason}")
+    screen.note(f"try: {way_out}")
+
+
 def print_json(value: object) -> None:
     """Prints one JSON document: keys in the order given, full precision, NaN as null."""
     print(json_text(plain(value), indent=2))

@@ -24,7 +24,7 @@ from podium.cli.knowledge import knowledge
 from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, typed_command
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
-from podium.cli.watch import watching
+from podium.cli.watch import inform, watching
 from podium.errors import UsageError
 from podium.experiments.places import place_of
 from podium.experiments.runs import check_keeping
@@ -96,9 +96,10 @@ def simulate(
     if save is not None:
         _keep(screen, settings, case, found, save)
     if is_json:
-        print_json(found.as_object())
-    elif placements != STANDARD_OUTPUT:
+        return print_json(found.as_object())
+    if placements != STANDARD_OUTPUT:
         show(screen, found.summary)
+    inform(screen, filter(None, [found.case.untried]))
 
 
 def _run(screen: Screen, settings: Settings, case: CaseOptions) -> Simulation:

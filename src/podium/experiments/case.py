@@ -51,6 +51,7 @@ class Case:
     protocol: Protocol
     setup: Setup
     notes: tuple[str, ...]
+    untried: str = ""  # what of a dump waits for something else than a node, and how to try it
 
 
 class TraceDigest:
@@ -153,7 +154,9 @@ def case_of(
         )  # fmt: skip
     notes = (*_told(traces, protocol), *left_out, *drawn_notes, *_lacks(cluster))
     notes = (*notes, *choice.unused(protocol))
-    return Case(cluster, workload, protocol, setup, notes)
+    waiting = traces[0].waiting
+    told = f"not tried: {', '.join(traces[0].untried)}: --waiting {waiting}"
+    return Case(cluster, workload, protocol, setup, notes, told if waiting else "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +204,8 @@ class _Sources:
 
 def loaded_already(trace: Trace, options: LoadOptions) -> Trace:
     """Gives a trace as it is; what would have to be settled before it is loaded is refused."""
-    for what, count in (("nodes", options.nodes), ("pods", options.pods)):
+    kinds = ",".join(options.waiting) or None
+    for what, count in (("nodes", options.nodes), ("pods", options.pods), ("waiting", kinds)):
         if count is not None:
             raise UsageError(
                 f"{what} cannot be set for a trace that is already loaded",
@@ -261,6 +265,8 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
     hint = "name a trace that has pods with --trace"
     if left_out["elsewhere"]:
         hint = "--state empty places pods anew that run on other nodes"
+    elif traces[0].waiting:
+        hint = f"--waiting {traces[0].waiting} tries what waits"
     raise UsageError(
         "there are no pods to place" + (f"; left out: {told}" if told else ""),
         where=place_of(settings, "simulate.trace"),

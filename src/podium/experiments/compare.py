@@ -54,6 +54,7 @@ class PolicyComparison:
     runs: Summaries
     trace_digest: str = ""
     alike: str = ""  # why nothing can be ranked: the reason, and the way out in a second line
+    untried: str = ""  # what of a dump waits for something else than a node
 
     @property
     def is_replay(self) -> bool:
@@ -74,6 +75,7 @@ class PolicyComparison:
         """Describes the comparison with all its runs."""
         return {
             **({"alike": self.alike.splitlines()} if self.alike else {}),
+            **({"untried": self.untried} if self.untried else {}),
             "comparison": self.ranking,
             "runs": [run for runs in self.runs.values() for run in runs],
         }
@@ -117,7 +119,7 @@ def compare(
     if done.idle and not alike:
         listener.advise(done.idle)
     ranking = rank(runs, metric, _holding(policies, runs, listener))
-    return PolicyComparison(ranking, runs, done.digest, alike)
+    return PolicyComparison(ranking, runs, done.digest, alike, done.untried)
 
 
 def check_metric(metric: str | None) -> None:
@@ -184,7 +186,7 @@ def _run_all(
                 refused.update(words)
     summaries = [run for runs in found.values() for run in runs]
     idle = idle_note(case.cluster, case.workload, summaries)
-    return _Runs(found, traces.digest, idle, refused)
+    return _Runs(found, traces.digest, idle, refused, case.untried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class _Runs:
     digest: str  # of what was simulated
     idle: str  # notes that nothing could differ, if so
     refused: Counter[str]  # pods by why they were not placed, of runs that placed none
+    untried: str  # what waits for something else than a node
 
 
 @dataclass(slots=True)

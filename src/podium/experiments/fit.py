@@ -36,9 +36,6 @@ UNKNOWN = "not known"
 """Stands where a reason does for a pod that a node might take of which too little is known."""
 
 _ONE_FITS = "the pending pod fits"
-WAITING = ("gated", "suspended")
-"""Work that waits for something else than a node, and is not tried unless somebody asks for it."""
-
 TITLES = ("pod", "GPUs", "node", "reason")
 
 
@@ -265,8 +262,8 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         pods=tuple(_if_known(_pod_fit(result, pod), result, pod, lost) for pod in pending),
         notes=(*notes, *unsimulated),
         gaps=traces[0].gaps,
-        untried=_untried(traces[0]),
-        waiting=",".join(each for each in WAITING if traces[0].left_out.get(each)),
+        untried=traces[0].untried,
+        waiting=traces[0].waiting,
         evicted=tuple(_evicted(result)) if has_preemption else None,
         has_wanted=bool(inputs.wanted),
     )
@@ -308,20 +305,9 @@ def _nothing_pending(traces: list[Trace], policy: Policy, listener: Listener) ->
         pods=(),
         notes=notes,
         gaps=traces[0].gaps,
-        untried=_untried(traces[0]),
-        waiting=",".join(each for each in WAITING if traces[0].left_out.get(each)),
+        untried=traces[0].untried,
+        waiting=traces[0].waiting,
     )
-
-
-def _untried(trace: Trace) -> tuple[str, ...]:
-    from podium.traces.notes import told_jobs
-
-    gated, pods = (trace.left_out.get(each, 0) for each in WAITING)
-    told = [f"{gated:,} {'is' if gated == 1 else 'are'} gated"] if gated else []
-    if pods:
-        verb = "is" if sum(trace.suspended.values()) == 1 else "are"
-        told.append(f"{told_jobs(trace.suspended, pods)} {verb} suspended")
-    return tuple(told)
 
 
 def _preemption(result: Result) -> Iterator[str]:

@@ -62,7 +62,7 @@ def simulate(
     if idle:
         notes.append(idle)
         listener.advise(idle)
-    return Simulation(case, result, summary, tuple(notes))
+    return Simulation(case, result, summary, (*notes, *filter(None, [case.untried])))
 
 
 def run_case(case: Case, policy: Policy, listener: Listener = SILENT) -> Result:

@@ -24,7 +24,7 @@ _OF_PLACED = ("gpu_allocation", "placed")
 """Metrics that say which pods were placed, not where or when."""
 
 _TAINT = re.compile(r"untolerated taint \{([^:=}]+)")
-_WAYS_OUT = {
+WAYS_OUT = {
     "taint": "give the pods tolerations, or take the taints off the nodes",
     "selector": "let the pods select nodes that are there",
     "gpu-model": "let the pods ask for GPU models that are there",
@@ -56,7 +56,7 @@ def _kept_out(run: dict[str, Any]) -> str:
     if not run["unplaced"]:
         return ""
     told = ", ".join(f"{why} {count:,}" for why, count in _most(run.get("refusals", {})))
-    way_out = _WAYS_OUT.get(next(iter(run.get("refusals", {})), ""), _BIGGER)
+    way_out = WAYS_OUT.get(next(iter(run.get("refusals", {})), ""), _BIGGER)
     return f"; not placed: {told or run['unplaced']}: {way_out}"
 
 
@@ -145,7 +145,7 @@ def _nothing(every: Sequence[dict[str, Any]], refused: Mapping[str, int]) -> str
     most = _most(refused)
     told = ", ".join(f"{why}: {count:,} of {asked:,} pods" for why, count in most)
     reason = most[0][0].partition(" ")[0] if most else ""
-    way_out = _WAYS_OUT.get(reason, _BIGGER)
+    way_out = WAYS_OUT.get(reason, _BIGGER)
     return f"no policy places any pod{f' ({told})' if told else ''}\n{way_out}"
 
 
@@ -166,8 +166,8 @@ def _left_over(run: dict[str, Any]) -> str:
 
 def _way_out(run: dict[str, Any]) -> str:
     reason = next(iter(run.get("refusals", {})), "")
-    if reason in _WAYS_OUT:
-        return _WAYS_OUT[reason]
+    if reason in WAYS_OUT:
+        return WAYS_OUT[reason]
     if "bound" in run:
         return (
             f"{run['bound']:,} of {run['pods']:,} pods run already and stay where they are; "

@@ -9,6 +9,10 @@ from podium.model.workload import PodSpec
 NO_DURATIONS = "durations are not used"
 CENSORED = "nobody saw the end of the run: its time is estimated from pods like it"
 
+GATED, SUSPENDED = "gated", "suspended"
+WAITING = (GATED, SUSPENDED)
+"""What may be tried though it waits; Kueue lets pods and jobs wait so until it admits them."""
+
 KNOWN_EXITS = ("completed", "failed", "deleted")
 """Exits that tell how long a pod ran; after the others it might have run on."""
 
@@ -52,6 +56,20 @@ def told_jobs(kinds: Mapping[str, int], pods: int) -> str:
     """
     noun = next(iter(kinds)) if len(kinds) == 1 else "job"
     return f"{counted(sum(kinds.values()), noun)} of {counted(pods, 'pod')}"
+
+
+def untried(left_out: Mapping[str, int], suspended: Mapping[str, int]) -> tuple[str, ...]:
+    """Words what waits for something else than a node, and so is not tried.
+
+    >>> untried({"gated": 1, "suspended": 2}, {"Job": 1})
+    ('1 is gated', '1 Job of 2 pods is suspended')
+    """
+    gated, pods = (left_out.get(each, 0) for each in WAITING)
+    told = [f"{gated:,} {'is' if gated == 1 else 'are'} gated"] if gated else []
+    if pods:
+        verb = "is" if sum(suspended.values()) == 1 else "are"
+        told.append(f"{told_jobs(suspended, pods)} {verb} suspended")
+    return tuple(told)
 
 
 def some(names: Sequence[str], most: int = 5) -> str:

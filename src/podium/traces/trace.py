@@ -9,6 +9,7 @@ from pathlib import Path
 from podium.model.cluster import Cluster, NodeSpec
 from podium.model.workload import Workload
 from podium.traces.kubernetes.documents import Document
+from podium.traces.notes import WAITING, untried
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,13 @@ class Trace:
         """Tells whether the pods are those of a Kubernetes cluster, of no published experiment."""
         has_names = self.workload is not None and bool(self.workload.namespaces)
         return has_names and self.experiment is None
+
+    @property
+    def untried(self) -> tuple[str, ...]:
+        """Says in words what waits for something else than a node, and was left out."""
+        return untried(self.left_out, self.suspended)
+
+    @property
+    def waiting(self) -> str:
+        """Names the kinds of that, as --waiting takes them."""
+        return ",".join(each for each in WAITING if self.left_out.get(each))

@@ -18,13 +18,18 @@ from podium.cli.kube_try import (
 )
 from podium.cli.main import app
 from podium.cli.render import Rhythm, Screen
+from podium.errors import UndecidedError
 from podium.experiments.case import Inputs
-from podium.experiments.kube_try import Outcome, Tally, TryPlan, plan_try, predicted, unscored
+from podium.experiments.kube_try import Forecast, Outcome, alike, forecast, objects_of
+from podium.experiments.try_plan import Tally, TryPlan, plan_try
+from podium.experiments.try_runs import unscored
 from podium.model import Cluster, NodeSpec, PodSpec
 from podium.policies import load
 from podium.service.extender.metrics import ExtenderMetrics
 from podium.settings import Display, load_settings
+from support import manifests
 from support.found import found_run
+from support.kubelike import write_dump
 
 NODES = [NodeSpec("a", 8000, 8192, 2, "A100"), NodeSpec("b", 8000, 8192, 2, "A100")]
 PODS = (
@@ -46,7 +51,7 @@ PACKED = PLAN.count(["a", "a", "b", "b"])
 
 def outcome(stock, policy, packing=None):
     runs = {"stock": stock, "packing": packing or stock, "podium": policy}
-    return Outcome(runs, runs, Path("kubeconfig"))
+    return Outcome(runs, {arm: Forecast(runs[arm]) for arm in runs}, Path("kubeconfig"))
 
 
 def test_pods_are_counted_by_what_they_ask_for():
@@ -65,8 +70,10 @@ def test_a_pod_counts_the_same_gpus_on_every_node():
 
 def test_where_every_run_places_every_pod_no_policy_is_said_to_win():
     full = PLAN.count(["a", "a", "b", "b"])
-    told = verdict(PLAN, outcome(full, full))
-    assert told == "Every run placed every pod, which tells nothing of policies: try more --pods"
+    assert alike(PLAN, outcome(full, full)) == (
+        "every policy placed every pod, so GPU allocation prefers none\n"
+        "let more pods ask for room: more --pods, or podium compare --protocol inflation"
+    )
 
 
 def test_a_table_has_a_row_for_each_class_the_smallest_first():
@@ -108,12 +115,45 @@ def test_what_is_used_is_said_for_parts_of_gpus_and_without():
          "with kube-scheduler's defaults"),
         (SPREAD, PACKED, SPREAD, "With best-fit: 2 fewer GPUs allocated and 1 fewer pod bound than "
          "with the packing profile"),
-        (SPREAD, PACKED, PACKED,
-         "best-fit changed nothing: as many GPUs and pods as with the packing profile"),
     ],
 )  # fmt: skip
 def test_the_verdict_is_over_the_better_of_the_runs_without_podium(stock, packing, policy, words):
-    assert verdict(PLAN, outcome(stock, policy, packing)) == words
+    found = outcome(stock, policy, packing)
+    assert verdict(PLAN, found) == words
+    assert not alike(PLAN, found)
+
+
+def test_what_is_equal_or_within_what_lots_move_is_not_ranked():
+    told = alike(PLAN, outcome(SPREAD, SPREAD))
+    assert told.startswith("all 3 policies place as many pods, with the same GPU allocation\n")
+    told = alike(PLAN, outcome(SPREAD, PACKED, PACKED))
+    assert told.startswith(
+        "best-fit allocates as many GPUs to as many pods as the packing profile\n"
+    )
+    runs = {"stock": SPREAD, "packing": SPREAD, "podium": PACKED}
+    lucky = {**{arm: Forecast(runs[arm]) for arm in runs}, "packing": Forecast(SPREAD, (PACKED,))}
+    reason, way_out = alike(PLAN, Outcome(runs, lucky, Path("kubeconfig"))).split("\n")
+    assert reason == (
+        "draws among equal nodes move as much: 1.5 to 1.5 GPUs and 3 to 3 pods with "
+        "kube-scheduler's defaults, 3.5 to 3.5 GPUs and 4 to 4 pods with best-fit"
+    )
+    assert "--pods" in way_out
+
+
+def test_where_no_pod_is_placed_the_reason_is_named():
+    nothing = PLAN.count([""] * len(PODS))
+    refused = Forecast(nothing, (), {"taint": 4}, {"taint team": 4})
+    runs = dict.fromkeys(("stock", "packing", "podium"), nothing)
+    found = Outcome(runs, dict.fromkeys(runs, refused), Path("kubeconfig"))
+    assert alike(PLAN, found) == (
+        "no policy places any pod (taint team: 4 of 4 pods)\n"
+        "give the pods tolerations, or take the taints off the nodes"
+    )
+    busy = replace(PLAN, running=PODS[:1], is_in_place=True)
+    full = Outcome(runs, dict.fromkeys(runs, Forecast(nothing, (), {"gpu": 4})), Path("k"))
+    assert alike(busy, full).endswith(
+        "\n1 pod runs already and stays where it is; --state empty places them anew"
+    )
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(capsys):
@@ -142,7 +182,10 @@ def test_a_line_counts_what_found_no_room():
 def test_the_simulator_is_given_the_same_pods_in_the_same_order():
     pods = [PodSpec(f"p{i}", 1000, 1024, 1, 1000) for i in range(2)]
     plan = plan_of(*pods, PodSpec("large", 1000, 1024, 2, 1000), PodSpec("late", 1, 1, 1, 1000))
-    packed, spread = (predicted(plan, load(name)) for name in ("best-fit", "kube-default"))
+    objects = objects_of(plan)
+    packed, spread = (
+        forecast(plan, objects, load(name)).listed for name in ("best-fit", "kube-default")
+    )
     assert packed.by_class == {"1 GPU": (3, 2), "2 GPUs": (1, 1)}
     assert spread.by_class == {"1 GPU": (3, 3), "2 GPUs": (1, 0)}
 
@@ -160,6 +203,58 @@ def test_a_policy_that_is_not_validated_is_tried_with_a_note(tmp_path, monkeypat
     settings = load_settings({"simulate.protocol": "rounds"}, environ={}, folder=tmp_path)
     plan = plan_try(settings, Inputs(nodes=4), "run:ab12", 3)
     assert plan.notes[-1] == "run:ab12 is not validated: it was not promoted"
+
+
+def planned(folder, objects, most=None, **flags):
+    given = {"simulate.trace": str(write_dump(folder, objects)), "simulate.protocol": "rounds"}
+    given |= {f"simulate.{name}": value for name, value in flags.items()}
+    return plan_try(load_settings(given, environ={}), Inputs(), "best-fit", most)
+
+
+def dumped(waiting=6):
+    """Gives a full node with a DaemonSet, pods that run, and more that wait than it has GPUs."""
+    agent = manifests.bound(manifests.pod("agent"), "n")
+    owner = {"kind": "DaemonSet", "name": "agent", "controller": True}
+    agent["metadata"]["ownerReferences"] = [owner]
+    named = [f"run-{i}" for i in range(4)] + [f"wait-{i}" for i in range(waiting)]
+    pods = [manifests.pod(name, requests={"nvidia.com/gpu": "1"}) for name in named]
+    running = [manifests.bound(each, "n") for each in pods[:4]]
+    return [manifests.node("n"), agent, *running, *pods[4:]]
+
+
+def test_what_waits_in_a_dump_is_tried_and_what_runs_stays(tmp_path):
+    plan = planned(tmp_path, dumped())
+    assert [each.name for each in plan.pods] == [f"wait-{i}" for i in range(6)]
+    assert [each.node for each in plan.running] == ["n"] * 5
+    assert plan.gpus_free == 0
+    assert "5 pods run already and stay where they are" in headline(plan)
+    few = planned(tmp_path, dumped(), 2)
+    assert "left out, as --pods says: 4 pods (--pods 6 tries all)" in few.notes
+
+
+def test_what_runs_is_placed_anew_where_somebody_asks_for_it(tmp_path):
+    plan = planned(tmp_path, dumped(), state="empty")
+    assert (len(plan.pods), len(plan.running), plan.gpus_free) == (10, 1, 4)
+    told = "pods arrive anew on empty nodes: 4 that run and 6 that wait"
+    assert any(note.startswith(told) for note in plan.notes)
+    assert "--state empty" not in plan.more
+
+
+def test_where_nothing_waits_nothing_is_started(tmp_path):
+    with pytest.raises(UndecidedError, match="no pod waits") as caught:
+        planned(tmp_path, dumped(0))
+    assert caught.value.hint == (
+        "5 pods run already and stay where they are; --state empty places them anew"
+    )
+
+
+def test_a_drawn_trace_is_cut_where_it_asks_for_all_gpus_and_a_line_says_so():
+    settings = load_settings({"simulate.protocol": "rounds"}, environ={})
+    plan = plan_try(settings, Inputs(nodes=4, pods=300), "best-fit", None)
+    rest = 300 - len(plan.pods)
+    assert plan.asked.gpus_allocated >= plan.cluster.gpu_total
+    told = "left out, as those before them ask for all GPUs"
+    assert f"{told}: {rest} pods (--pods 300 tries all)" in plan.notes
 
 
 def test_pods_that_podium_gave_no_scores_for_are_noted():

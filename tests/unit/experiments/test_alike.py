@@ -68,7 +68,7 @@ def test_where_every_pod_is_placed_no_policy_wins_by_which_cards_it_took(
     ]
     found = compared(Cluster.of(nodes), few, **others)
     reason, told = found.alike.splitlines()
-    assert reason == "every policy placed every pod, so gpu_allocation prefers none"
+    assert reason == "every policy placed every pod, so GPU allocation prefers none"
     assert way_out in told
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import podium
 from podium.errors import UsageError
-from podium.experiments.case import Inputs
+from podium.experiments.case import Inputs, load_case
 from podium.experiments.explain import explain
 from podium.policies import load
 from podium.settings import load_settings
@@ -41,6 +41,9 @@ DELETED = ", deletionTimestamp: 2026-01-01T00:00:00Z"
 SUSPENDED = batch("suspend: true, parallelism: 2, completions: 2, completionMode: Indexed")
 
 
+POD = "kind: Pod\nmetadata: {name: %s, namespace: ml%s}\nspec: " + BODY % 1 + "\n---\n"
+
+
 def names(found):
     return [pod.name for pod in found.pods if pod.fits]
 
@@ -64,6 +67,32 @@ def test_what_waits_for_something_else_is_counted_in_the_last_line():
 )
 def test_what_waits_is_tried_where_somebody_asks_for_it(waiting, fitting):
     assert names(podium.fit(dump(gated("g"), SUSPENDED), waiting=waiting)) == fitting
+
+
+def test_every_verb_that_places_pods_of_a_dump_tries_what_waits_and_counts_what_it_does_not():
+    path = dump(gated("g"), SUSPENDED)
+    told = "not tried: 1 is gated, 1 Job of 2 pods is suspended: --waiting gated,suspended"
+    flags = {"simulate.trace": path, "simulate.protocol": "rounds"}
+    with pytest.raises(UsageError, match="no pods to place; left out: 1 gated, 2 suspended") as no:
+        load_case(load_settings(flags), Inputs())
+    assert no.value.hint == "--waiting gated,suspended tries what waits"
+    tried = podium.simulate("first-fit", path, protocol="rounds", waiting="suspended")
+    assert [each.pod for each in tried.placements()] == ["j-0", "j-1"]
+    case = load_case(load_settings(flags), Inputs(waiting=("suspended",)))
+    assert case.untried == "not tried: 1 is gated: --waiting gated"
+    path = dump(gated("g"), SUSPENDED, POD % ("p", ""))
+    found = podium.compare(["fgd", "worst-fit"], path, seeds=1, protocol="rounds")
+    assert found.untried == found.as_object()["untried"] == told
+    everything = podium.compare(
+        ["fgd", "worst-fit"], path, seeds=1, protocol="rounds", waiting="gated,suspended"
+    )
+    assert (everything.untried, everything.runs["fgd"][0]["pods"]) == ("", 4)
+
+
+def test_what_waits_is_chosen_before_a_trace_is_loaded():
+    loaded = podium.load_trace(dump(gated("g"), POD % ("p", "")))
+    with pytest.raises(UsageError, match="waiting cannot be set for a trace that is already"):
+        podium.simulate("fgd", loaded, protocol="rounds", waiting="gated")
 
 
 def test_a_suspended_indexed_job_is_a_gang():
@@ -138,9 +167,6 @@ def test_suspended_jobs_of_other_projects_wait_as_well(kind, version, spec, made
     pods = f"{len(made)} pod{'s' * (len(made) > 1)}"
     assert f"1 {kind} of {pods} is suspended" in podium.fit(path).summary
     assert names(podium.fit(path, waiting="suspended")) == made
-
-
-POD = "kind: Pod\nmetadata: {name: %s, namespace: ml%s}\nspec: " + BODY % 1 + "\n---\n"
 
 
 def owned(name, owner, more=""):

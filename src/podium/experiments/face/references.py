@@ -18,6 +18,7 @@ from podium.policies import Policy, taken_as_policy
 from podium.settings import Settings, load_settings
 from podium.traces import Trace
 from podium.traces import load_trace as load_named
+from podium.traces.kubernetes.waiting import parse_waiting
 
 AnyPolicy = Policy | str | Path | Callable[..., float]
 """A policy by name or file, a function score(pod, node), or a loaded policy."""
@@ -107,14 +108,27 @@ def refuse_dump(flags: dict[str, Any]) -> None:
             )
 
 
+def waiting_of(waiting: object) -> tuple[str, ...]:
+    """Takes the kinds of work that are tried though they wait."""
+    hint = "give gated,suspended"
+    return () if waiting is None else parse_waiting(arguments.text("waiting", waiting, hint))
+
+
 def inputs_of(
-    orders: object, nodes: object, pods: object, node_order: object, *, is_skipping_bad: bool
+    orders: object,
+    nodes: object,
+    pods: object,
+    node_order: object,
+    *,
+    waiting: object,
+    is_skipping_bad: bool,
 ) -> Inputs:
     """Reads what a run takes besides the settings."""
     node_count, pod_count = count("nodes", nodes), count("pods", pods)
     order = arguments.one_of("node_order", node_order, _NODE_ORDERS)
     path = arguments.path_or_none("orders", orders)
-    return Inputs(path, node_count, pod_count, is_skipping_bad, order)
+    kinds = waiting_of(waiting)
+    return Inputs(path, node_count, pod_count, is_skipping_bad, order, waiting=kinds)
 
 
 def case_of(

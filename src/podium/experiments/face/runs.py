@@ -20,6 +20,7 @@ from podium.experiments.face.references import (
     case_of,
     dump_flags,
     inputs_of,
+    waiting_of,
 )
 from podium.experiments.listener import Listener
 from podium.experiments.simulate import simulate as simulate_case
@@ -27,7 +28,6 @@ from podium.model import Cluster
 from podium.policies import Policy
 from podium.sim import Result
 from podium.traces import Trace
-from podium.traces.kubernetes.waiting import parse_waiting
 
 if TYPE_CHECKING:
     from podium.experiments.compare import PolicyComparison
@@ -57,6 +57,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
     state: Literal["now", "empty", "history"] | None = None,
     duration: str | float | None = None,
     topology: str | Sequence[str] | None = None,
+    waiting: str | None = None,
     skip_bad: bool = False,
     listener: Listener | None = None,
 ) -> Result:
@@ -84,6 +85,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
         state: how the dump of a cluster begins: "now" leaves pods where they run.
         duration: run time of the pods of a dump: "2h", "exponential:1h", or seconds.
         topology: "aws" or another preset, or the label keys of rack, block and zone.
+        waiting: tries work of a dump that waits for something else, too: "gated,suspended".
         skip_bad: leaves bad rows of a file out.
         listener: hears of progress and can cancel.
     """
@@ -91,7 +93,7 @@ def simulate(  # noqa: PLR0913 - the options of the command
     flags: dict[str, Any] = {"protocol": protocol, "seed": seed, "load": load, "ratio": ratio}
     flags |= {"preemption": preemption, "demand": demand, "ties": ties}
     flags |= dump_flags(state, duration, topology)
-    inputs = inputs_of(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
+    inputs = inputs_of(orders, nodes, pods, node_order, waiting=waiting, is_skipping_bad=skip_bad)
     settings, inputs = case_of(flags, inputs, trace, cluster)
     return simulate_case(settings, inputs, as_policy(policy), hears).result
 
@@ -139,9 +141,7 @@ def fit(  # noqa: PLR0913 - the options of the command
         )  # fmt: skip
     flags = {"protocol": "rounds", "seed": seed, "preemption": preemption}
     flags |= dump_flags(state, None, topology)
-    asked = "" if waiting is None else arguments.text("waiting", waiting, "give gated,suspended")
-    kinds = parse_waiting(asked) if asked else ()
-    inputs = Inputs(is_skipping_bad=skip_bad, wanted=wanted, waiting=kinds)
+    inputs = Inputs(is_skipping_bad=skip_bad, wanted=wanted, waiting=waiting_of(waiting))
     settings, inputs = case_of(flags, inputs, trace, cluster)
     chosen = as_policy(fitting.chosen_policy(settings) if policy is None else policy)
     return fitting.fit(settings, inputs, chosen, hears)
@@ -168,6 +168,7 @@ def compare(  # noqa: PLR0913 - the options of the command
     state: Literal["now", "empty", "history"] | None = None,
     duration: str | float | None = None,
     topology: str | Sequence[str] | None = None,
+    waiting: str | None = None,
     skip_bad: bool = False,
     jobs: int = 0,
     listener: Listener | None = None,
@@ -195,6 +196,7 @@ def compare(  # noqa: PLR0913 - the options of the command
         state: as for `simulate`.
         duration: as for `simulate`.
         topology: as for `simulate`.
+        waiting: as for `simulate`.
         skip_bad: as for `simulate`.
         jobs: threads; 0 means one per core.
         listener: hears of progress and can cancel.
@@ -205,7 +207,7 @@ def compare(  # noqa: PLR0913 - the options of the command
     flags: dict[str, Any] = {"protocol": protocol, "load": load, "ratio": ratio}
     flags |= {"preemption": preemption, "demand": demand, "ties": ties}
     flags |= dump_flags(state, duration, topology)
-    inputs = inputs_of(orders, nodes, pods, node_order, is_skipping_bad=skip_bad)
+    inputs = inputs_of(orders, nodes, pods, node_order, waiting=waiting, is_skipping_bad=skip_bad)
     settings, inputs = case_of(flags, inputs, trace, cluster)
     request = comparing.ComparisonRequest(_policies(policies), _seeds(seeds), metric, threads)
     return comparing.compare(settings, inputs, request, hears)

@@ -16,7 +16,8 @@ from podium.traces.kubernetes.devices.plugins import is_counted
 from podium.traces.kubernetes.writer import node_object, pod_object
 
 NAMESPACE = "default"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME = re.compile(rf"(?=.{{1,63}}$){_PART}(\.{_PART})*")
 
 
 def node_objects(cluster: Cluster) -> list[dict[str, Any]]:
@@ -37,18 +38,12 @@ def pod_objects(pods: Iterable[PodSpec]) -> list[dict[str, Any]]:
     return [_pod(spec, f"pod-{number:04}") for number, spec in enumerate(pods)]
 
 
-def first_pods(
-    pods: Iterable[PodSpec], gpus: Iterable[float], cluster: Cluster, most: int | None
-) -> list[PodSpec]:
-    """Takes so many pods, or else as many as ask for the GPUs of the cluster together."""
-    taken: list[PodSpec] = []
-    asked = 0.0
-    for pod, own in zip(pods, gpus, strict=True):
-        if len(taken) == most or (most is None and asked >= cluster.gpu_total):
-            break
-        taken.append(pod)
-        asked += own
-    return taken
+def running_objects(pods: Iterable[PodSpec]) -> list[dict[str, Any]]:
+    """Writes pods that run already, on the nodes that they name, as the others are written."""
+    return [
+        _pod(spec, f"running-{number:04}", spec.node, spec.gpu_slots)
+        for number, spec in enumerate(pods)
+    ]
 
 
 def is_part(spec: PodSpec) -> bool:
@@ -81,14 +76,16 @@ def _node(spec: NodeSpec) -> dict[str, Any]:
     return node
 
 
-def _pod(spec: PodSpec, name: str) -> dict[str, Any]:
+def _pod(
+    spec: PodSpec, name: str, node: str = "", gpu_slots: tuple[int, ...] = ()
+) -> dict[str, Any]:
     """Writes a pod: whole GPUs as a resource, and parts of them, which have none, as annotations.
 
     An API server takes priorities from classes only, and gangs need objects of their own.
     """
     plain = replace(
         spec, constraints=replace(spec.constraints, volumes=(), sole_claims=()),
-        name=name, namespace=NAMESPACE, node="", gpu_slots=(), gang="", priority=0,
+        name=name, namespace=NAMESPACE, node=node, gpu_slots=gpu_slots, gang="", priority=0,
         gpu_spec="", arrival_s=None, duration_s=None, is_terminating=False, never_preempts=False,
         exit="",
     )  # fmt: skip

@@ -68,15 +68,13 @@ from podium.traces.kubernetes.state import (
     UNBOUND,
     Present,
     State,
-    history_note,
+    anew_note,
     present,
     timed,
 )
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
 from podium.traces.kubernetes.volumes import DUMP, KINDS, UNKNOWN_VOLUMES, Volumes
-from podium.traces.kubernetes.waiting import GATED as GATED_WORK
 from podium.traces.kubernetes.waiting import (
-    SUSPENDED,
     missing,
     namesakes_of,
     pods_of,
@@ -84,7 +82,8 @@ from podium.traces.kubernetes.waiting import (
     waits,
     without_children,
 )
-from podium.traces.notes import counted, some, time_notes, told_jobs
+from podium.traces.notes import GATED as GATED_WORK
+from podium.traces.notes import SUSPENDED, counted, some, time_notes, told_jobs
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
@@ -626,8 +625,9 @@ class _Pile:
             is_arrival = draft.standing.node and not draft.spec.node and not self.nodes
             remarks.update([UNBOUND] if is_arrival and self.reading.state is None else [])
         yield from _counted(folded(remarks), "pod")
-        if found.state == "history" and (found.staying or _have_run(found.pods)):
-            yield history_note(found)
+        is_anew = found.state == "history" or self.reading.state == "empty"
+        if is_anew and (found.staying or _have_run(found.pods)):
+            yield anew_note(found)
 
     def _is_one_namespace(self) -> bool:
         """Tells whether a live cluster shows so little that other pods must be missing."""

@@ -99,14 +99,16 @@ def _turn(draft: PodDraft) -> tuple[bool, float, float]:
     return True, draft.spec.arrival_s or 0.0, created_s
 
 
-def history_note(found: Present) -> str:
-    """Says what demand a history is, and where its nodes begin."""
+def anew_note(found: Present) -> str:
+    """Says what demand a history or an empty cluster has, and where its nodes begin."""
     finished = sum(draft.standing.is_finished for draft in found.pods)
-    running = sum(bool(draft.standing.node) for draft in found.pods) - finished
-    waiting = len(found.pods) - finished - running
-    told = f"{running:,} that run, {finished:,} that ran and {waiting:,} that wait"
-    beside = f"; {len(found.staying):,} of DaemonSets and static pods keep their part of the nodes"
-    return f"pods arrive anew on empty nodes: {told}" + (beside if found.staying else "")
+    staying = len(found.staying) + sum(bool(draft.spec.node) for draft in found.pods)
+    running = sum(bool(d.standing.node) and not d.spec.node for d in found.pods) - finished
+    waiting = sum(not draft.standing.node for draft in found.pods)
+    ran = f", {finished:,} that ran" if found.state == "history" else ""
+    told = f"{running:,} that run{ran} and {waiting:,} that wait"
+    beside = f"; {staying:,} of DaemonSets and static pods keep their part of the nodes"
+    return f"pods arrive anew on empty nodes: {told}" + (beside if staying else "")
 
 
 def timed(found: Present, gangs: Sequence[str], run_times: RunTimes, seed: int) -> list[PodSpec]:

@@ -13,10 +13,7 @@ from podium.traces.kubernetes.operators import is_suspended
 from podium.traces.kubernetes.pod import PodDraft
 from podium.traces.kubernetes.standing import controller_of
 from podium.traces.kubernetes.templates import completions_of, has_template
-
-GATED, SUSPENDED = "gated", "suspended"
-WAITING = (GATED, SUSPENDED)
-"""What may be tried though it waits; Kueue lets pods and jobs wait so until it admits them."""
+from podium.traces.notes import WAITING
 
 _CHILDREN = {
     "Deployment": "ReplicaSet/{}-[a-z0-9]+", "JobSet": "Job/{}-.+-[0-9]+",
@@ -26,9 +23,9 @@ _CHILDREN = {
 """What some controllers make under which names, and what then makes the pods."""
 
 
-def parse_waiting(text: str) -> tuple[str, ...]:
-    """Reads what is to be tried, such as gated,suspended."""
-    names = tuple(name.strip() for name in text.split(","))
+def parse_waiting(text: str | None) -> tuple[str, ...]:
+    """Reads what is to be tried, such as gated,suspended; None is nothing."""
+    names = () if text is None else tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in WAITING:
             raise UnknownName.among("kind of waiting work", name, WAITING, where="flag --waiting")

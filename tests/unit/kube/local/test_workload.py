@@ -1,8 +1,8 @@
 """Objects that are written for kube-scheduler say what the trace says."""
 
-import pytest
+from dataclasses import replace
 
-from podium.kube.local.workload import first_pods, is_part, node_objects, pod_objects
+from podium.kube.local.workload import is_part, node_objects, pod_objects, running_objects
 from podium.model import Cluster, NodeSpec, PodSpec
 from podium.traces import load_trace
 from support.kubelike import write_dump
@@ -55,14 +55,15 @@ def test_nodes_with_names_that_kubernetes_refuses_are_numbered():
     assert [each["metadata"]["name"] for each in named] == ["node-0000", "node-0001"]
     kept = node_objects(Cluster.of(NODES))
     assert [each["metadata"]["name"] for each in kept] == ["big", "cpu"]
+    (dotted,) = node_objects(Cluster.of([NodeSpec("ip-10-0-0-1.ec2.internal", 8000, 8192)]))
+    assert dotted["metadata"]["name"] == "ip-10-0-0-1.ec2.internal"
 
 
-@pytest.mark.parametrize(("most", "count"), [(None, 9), (4, 4), (100, 20)])
-def test_pods_come_until_they_ask_for_all_gpus(most, count):
-    """Eight GPUs are asked for by the ninth pod: one of them asks for nothing."""
-    pods = [PodSpec(f"p{i}", 1, 1, int(i != 3), 1000) for i in range(20)]
-    gpus = [float(pod.gpu_count) for pod in pods]
-    assert len(first_pods(pods, gpus, Cluster.of(NODES), most)) == count
+def test_pods_that_run_are_written_where_they_run():
+    running = replace(PODS[1], node="big", gpu_slots=(3,))
+    (made,) = running_objects([running])
+    assert (made["metadata"]["name"], made["spec"]["nodeName"]) == ("running-0000", "big")
+    assert made["metadata"]["annotations"]["alibabacloud.com/gpu-index"] == "3"
 
 
 def test_devices_of_a_dump_are_written_as_they_are_listed(tmp_path):
