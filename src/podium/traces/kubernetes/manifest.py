@@ -18,6 +18,7 @@ from podium.model.records import GPU_MILLI, MAX_MODELS
 from podium.model.workload import PodSpec, Workload, models_of
 from podium.traces.fields import FieldError, mapping_at
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
+from podium.traces.kubernetes.contest import CONTESTED, Contest, contest_of
 from podium.traces.kubernetes.devices import (
     DeviceError,
     Inventory,
@@ -73,7 +74,14 @@ from podium.traces.kubernetes.state import (
     timed,
 )
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
-from podium.traces.kubernetes.volumes import DUMP, KINDS, UNKNOWN_VOLUMES, Volumes
+from podium.traces.kubernetes.volumes import (
+    DUMP,
+    KINDS,
+    UNKNOWN_ROOM,
+    UNKNOWN_VOLUMES,
+    Consumer,
+    Volumes,
+)
 from podium.traces.kubernetes.waiting import GATED as GATED_WORK
 from podium.traces.kubernetes.waiting import (
     SUSPENDED,
@@ -93,6 +101,7 @@ _WANTED_HINT = (
 )
 WANTED_NODES = "nodes in a file of wanted pods are left out, --cluster takes others"
 ALL_NAMESPACES = "kubectl get shows those of all namespaces with -A"
+UNKNOWN_STORAGE = frozenset({UNKNOWN_VOLUMES, UNKNOWN_ROOM})
 _OF_NODES = frozenset({"Node", "ResourceSlice", "Device", "DeviceClass"})
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
@@ -368,7 +377,10 @@ class _Pile:
         names = gangs.names[: len(found.pods)]
         pods = _named(timed(found, names, run_times, seed))
         pods = [self._in_domain(pod, gangs) for pod in pods]
+        contest = _contest(self.volumes, found)
         notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
+        if contest is not None:
+            notes += (f"{CONTESTED}: {counted(len(contest.consumers), 'pod')}",)
         return Trace(
             name=path.name,
             cluster=self._cluster(path.name, found.staying),
@@ -380,6 +392,7 @@ class _Pile:
             gaps=tuple(self._gaps(found)),
             lost=tuple(self.lost),
             of_nodes=self.described_nodes,
+            contest=contest,
         )
 
     def _cluster(self, name: str, staying: Sequence[PodDraft]) -> Cluster | None:
@@ -482,20 +495,26 @@ class _Pile:
     def _settle(self) -> None:
         """Settles what other objects had to say: devices, priorities, labels of namespaces."""
         facts = (draft.facts for draft in self.pods)
-        nodes = self.inventory.settled(self._settled_nodes(), facts, self._running())
+        nodes = self.inventory.settled(self._settled_nodes(), facts, self._running_facts())
+        for draft in self._running():
+            if draft.claims:
+                self.volumes.attach(_consumer(draft), draft.standing.node)
         self.pods = list(self._settled_pods())
         nodes = self.inventory.bounding(nodes)
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
 
-    def _running(self) -> Iterator[tuple[str, PodFacts]]:
-        """Gives the pods that stay where they run, and their nodes."""
+    def _running(self) -> Iterator[PodDraft]:
+        """Gives the pods that stay where they run."""
         for draft in self.pods:
             standing = draft.standing
             is_there = self.reading.is_in_place or standing.stays
             if standing.node and is_there and not standing.is_finished:
-                yield standing.node, draft.facts
+                yield draft
+
+    def _running_facts(self) -> Iterator[tuple[str, PodFacts]]:
+        return ((draft.standing.node, draft.facts) for draft in self._running())
 
     def _settled_nodes(self) -> Iterator[NodeSpec]:
         for name, spec in self.nodes.items():
@@ -538,13 +557,12 @@ class _Pile:
         return found if found is draft else replace(found, spec=self._shared(found.spec))
 
     def _with_volumes(self, draft: PodDraft, *, is_running: bool) -> PodDraft:
-        spec, is_live = draft.spec, draft.standing.is_live
-        where = self.volumes.tied(spec.namespace, draft.claims, is_live=is_live)
+        where = self.volumes.tied(_consumer(draft))
         remarks = [each for each in draft.placing_remarks if each != VOLUMES]
-        if not where.is_known:
-            return replace(draft, placing_remarks=(*remarks, UNKNOWN_VOLUMES))
-        constraints = where.constrain(spec.constraints, is_running=is_running)
-        spec = replace(spec, constraints=constraints)
+        if where.unknown:
+            return replace(draft, placing_remarks=(*remarks, where.unknown))
+        constraints = where.constrain(draft.spec.constraints, is_running=is_running)
+        spec = replace(draft.spec, constraints=constraints)
         return replace(draft, spec=spec, placing_remarks=tuple(remarks))
 
     def _gangs(self, found: Present) -> Gangs:
@@ -639,6 +657,10 @@ class _Pile:
         if lost:
             verb = "uses" if lost == 1 else "use"
             yield f"{counted(lost, 'pod')} {verb} volumes that the dump lacks: try {DUMP}"
+        roomless = sum(UNKNOWN_ROOM in draft.placing_remarks for draft in waiting)
+        if roomless:
+            verb = "needs" if roomless == 1 else "need"
+            yield f"{counted(roomless, 'pod')} {verb} storage of which it is not known what is left"
 
     def _unused_keys(self) -> Iterator[str]:
         if self.reading.topology:
@@ -670,6 +692,20 @@ def _less(node: NodeSpec, pod: PodSpec) -> NodeSpec:
 
 def _counted(remarks: Mapping[str, int], noun: str) -> Iterator[str]:
     return (f"{text}: {counted(count, noun)}" for text, count in remarks.items())
+
+
+def _consumer(draft: PodDraft) -> Consumer:
+    name = draft.spec.name.rpartition("/")[2]
+    namespace = draft.spec.namespace or "default"
+    return Consumer(namespace, name, draft.claims, draft.standing.is_live)
+
+
+def _contest(volumes: Volumes, found: Present) -> Contest | None:
+    """Finds the pods that may take volumes from each other, of those that wait."""
+    waiting = [draft for draft in found.pods if draft.claims and not draft.spec.node]
+    known = [d for d in waiting if not UNKNOWN_STORAGE.intersection(d.placing_remarks)]
+    open_to = [d for d in known if not any(r.is_of_pod for r in d.spec.constraints.volumes)]
+    return contest_of(volumes, [_consumer(draft) for draft in open_to]) if open_to else None
 
 
 def _member(draft: PodDraft, *, is_anew: bool = False) -> Member | None:
