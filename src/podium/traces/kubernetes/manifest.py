@@ -217,6 +217,7 @@ class _Pile:
     suspended_pods: int = 0  # of those
     wanted_notes: Counter[str] = field(default_factory=Counter)  # on files of wanted pods
     lost: list[NodeSpec] = field(default_factory=list)  # that cannot be modelled
+    why_lost: dict[str, list[str]] = field(default_factory=dict)  # nodes, by the reason
     replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
     given: Cluster | None = None  # nodes that come from elsewhere, ready made
     latest_s: float | None = None  # the present, as far as objects of this dump tell
@@ -270,8 +271,11 @@ class _Pile:
             take(document, path)
         except FieldError as error:
             self.unread.update(["pod"] if _is_unfinished_pod(document) else [])
-            self._reject(error, _object_name(document), f"{path}, line {document.line}")
-            self.lost += node_outline(document.value) if document.kind == "Node" else []
+            name = _object_name(document)
+            self._reject(error, name, f"{path}, line {document.line}")
+            if document.kind == "Node":
+                self.lost += node_outline(document.value)
+                self.why_lost.setdefault(str(error), []).append(name)
 
     def read_wanted(self, path: Path) -> None:
         """Adds the pods of a file, and those that its controllers would make."""
@@ -367,6 +371,8 @@ class _Pile:
         # Pods that all wait for their gates are an answer, if none could not be read.
         waiting = found.remarks[GATED] + self.suspended_pods
         is_waiting = bool(waiting) and not self.rejects.count
+        if not self.nodes and self.why_lost:
+            raise self._no_node_left(path)
         if not self.nodes and not found.pods and not is_waiting:
             raise self._nothing(path, found)
         gangs = self._gangs(found)
@@ -527,6 +533,7 @@ class _Pile:
             except FieldError as error:
                 self._reject(error, f'node "{name}"', self.places["node", name])
                 self.lost.append(spec)
+                self.why_lost.setdefault(str(error), []).append(f'node "{name}"')
                 continue
             self.node_remarks.update(devices.remarks)
             yield described
@@ -583,6 +590,13 @@ class _Pile:
             return pod
         constraints = on_labelled_nodes(pod.constraints, gangs.exists[pod.gang])
         return self._shared(replace(pod, constraints=constraints))
+
+    def _no_node_left(self, path: Path) -> InputError:
+        count = sum(map(len, self.why_lost.values()))
+        left = "the only node was" if count == 1 else f"all {count:,} nodes were"
+        reasons = (f"{some(names)}: {why}" for why, names in self.why_lost.items())
+        hint = "correct them, or take the nodes from elsewhere with --cluster"
+        return InputError.at(path, f"{left} left out: {'; '.join(reasons)}", hint=hint)
 
     def _nothing(self, path: Path, found: Present) -> InputError:
         held = self.described + self.others
