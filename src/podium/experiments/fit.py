@@ -179,7 +179,7 @@ class Fit:
         return [
             (
                 pod.full_name,
-                pod.asked or f"{pod.gpus:g}",
+                pod.asked or f"{pod.gpus:,.3f}".rstrip("0").rstrip("."),
                 pod.node or None,
                 pod.reason or _means(pod),
             )

@@ -90,7 +90,7 @@ from podium.traces.kubernetes.waiting import (
     waits,
     without_children,
 )
-from podium.traces.notes import counted, some, time_notes, told_jobs
+from podium.traces.notes import TRUNCATED, counted, some, time_notes, told_jobs
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
@@ -476,10 +476,13 @@ class _Pile:
 
     def _take_other(self, document: Document, path: Path) -> None:
         if not document.kind:
-            message = "the object has no kind; Node or Pod is expected"
+            message = f"the object has no kind; Node or Pod is expected, or {TRUNCATED}"
             if "items" in document.value:
-                message = "the list has no kind, which kubectl writes last: it may be truncated"
+                message = f"the list has no kind, which kubectl writes last: {TRUNCATED}"
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
+        elif document.value.get("apiVersion") == "v1" and "metadata" not in document.value:
+            message = f"the object of kind {document.kind} has no metadata: {TRUNCATED}"
+            self.rejects.add(InputError.at(path, message, line=document.line))
         self.others[document.kind or "object without a kind"] += 1
 
     def _register(self, name: tuple[str, ...], who: str, document: Document, path: Path) -> None:

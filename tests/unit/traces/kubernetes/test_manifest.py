@@ -542,7 +542,7 @@ def test_why_every_node_was_left_out_is_told(read):
 def test_pods_without_the_nodes_that_were_left_out_are_no_answer(read):
     many = "status: {allocatable: {cpu: 8, memory: 8Gi, amd.com/gpu: 20}}"
     nodes = [f"kind: Node\nmetadata: {{name: {name}}}\n{many}\n" for name in "xy"]
-    text = "all 2 nodes were left out: node \"x\", node \"y\": 0 to 16 whole GPUs are expected"
+    text = 'all 2 nodes were left out: node "x", node "y": 0 to 16 whole GPUs are expected'
     with pytest.raises(InputError, match=text) as raised:
         read("---\n".join((*nodes, POD)))
     assert "--cluster" in raised.value.hint
