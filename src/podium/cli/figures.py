@@ -51,7 +51,7 @@ def duration(seconds: float | None) -> Figure:
         return Figure(MISSING)
     for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3)):
         if abs(seconds) >= size:
-            return Figure(f"{seconds / size:,.3g} {unit}")
+            return Figure(f"{rounded(seconds / size, 3)} {unit}")
     return Figure(f"{seconds / 1e-6:.3g} µs" if seconds else "0 s")
 
 
@@ -70,7 +70,7 @@ def size(number_of_bytes: int) -> Figure:
     """Writes a number of bytes in the unit that suits it."""
     for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if number_of_bytes >= 1 << power:
-            return Figure(f"{number_of_bytes / (1 << power):,.4g} {unit}")
+            return Figure(f"{rounded(number_of_bytes / (1 << power))} {unit}")
     return Figure(f"{number_of_bytes} B")
 
 
@@ -83,8 +83,17 @@ def text_of(value: object) -> str:
     if isinstance(value, int):
         return count(value)
     if isinstance(value, float):
-        return MISSING if _is_missing(value) else f"{value:,.4g}"
+        return MISSING if _is_missing(value) else rounded(value)
     return str(value)
+
+
+def rounded(value: float, digits: int = 4) -> str:
+    """Writes a number with so many digits, and all those before the point.
+
+    >>> rounded(0.12345), rounded(3e6), rounded(2.5)
+    ('0.1235', '3,000,000', '2.5')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
 
 
 def _is_missing(value: float | None) -> bool:

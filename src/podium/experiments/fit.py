@@ -11,6 +11,7 @@ from podium.errors import UsageError
 from podium.experiments.listener import SILENT, Listener, Notes
 from podium.files.excerpt import escaped
 from podium.files.html import html_table
+from podium.traces.kubernetes.contest import CONTESTED
 from podium.traces.kubernetes.run_times import without_times
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def _row(alike: list[PodFit]) -> tuple[object, ...]:
 
 
 def _asked_for(pod: PodFit) -> str:
-    return pod.asked or f"{pod.gpus:g}"
+    return pod.asked or f"{pod.gpus:,.3f}".rstrip("0").rstrip(".")
 
 
 def _means(pod: PodFit) -> str | None:
@@ -239,6 +240,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     """
     from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
+    from podium.experiments.volume_contest import run_contest
 
     traces = load_traces(settings, inputs, listener=listener)
     if all(trace.workload is None for trace in traces):
@@ -246,9 +248,15 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     case = case_of(settings, inputs, traces)
     _require_nodes(settings, inputs, case)
     told = Notes(listener)
-    notes = (*without_times(case.notes), *policy.notes)
+    listed = (note for note in case.notes if not note.startswith(CONTESTED))
+    notes = (*without_times(listed), *policy.notes)
     told.add(notes)
-    result = run_case(case, policy, listener)
+    contest = traces[0].contest
+    result, doubts = (
+        run_contest(case, contest, policy, listener)
+        if contest
+        else (run_case(case, policy, listener), {})
+    )
     has_preemption = result.evictions is not None
     unsimulated = tuple(_leaving(result) if has_preemption else _preemption(result))
     told.add(unsimulated)
@@ -259,7 +267,12 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         cluster=case.cluster.name,
         policy=policy.name,
         bound=len(result.plan.bound),
-        pods=tuple(_if_known(_pod_fit(result, pod), result, pod, lost) for pod in pending),
+        pods=tuple(
+            _doubted(_pod_fit(result, pod), doubts[pod])
+            if pod in doubts
+            else _if_known(_pod_fit(result, pod), result, pod, lost)
+            for pod in pending
+        ),
         notes=(*notes, *unsimulated),
         gaps=traces[0].gaps,
         untried=traces[0].untried,
@@ -396,6 +409,11 @@ def _if_known(found: PodFit, result: Result, pod: int, lost: Sequence[NodeSpec])
     nodes = f"node {names[0]} is" if len(names) == 1 else f"nodes {some(names)} are"
     message = f"{nodes} left out and might take it; {found.message}"
     return replace(found, reason=UNKNOWN, message=message)
+
+
+def _doubted(found: PodFit, why: str) -> PodFit:
+    """Takes an answer back that may be wrong."""
+    return replace(found, node="", gpu_slots=(), reason=UNKNOWN, message=why, evicts=())
 
 
 def _devices(arrivals: Workload, pod: int) -> int:

@@ -58,12 +58,15 @@ class _NodeStatus(TypedDict, total=False):
     conditions: list[_Condition]
 
 
-class NodeObject(TypedDict, total=False):
-    """Is a Node: labels, taints, capacity, readiness."""
-
+class _Object(TypedDict, total=False):
     apiVersion: str
     kind: str
     metadata: Metadata
+
+
+class NodeObject(_Object, total=False):
+    """Is a Node: labels, taints, capacity, readiness."""
+
     spec: _Taints
     status: _NodeStatus
 
@@ -141,22 +144,16 @@ class _PodStatus(TypedDict, total=False):
     startTime: Any
 
 
-class PodObject(TypedDict, total=False):
+class PodObject(_Object, total=False):
     """Is a Pod: what it asks for, where it may run, where and how long it runs."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     spec: _PodSpec
     status: _PodStatus
 
 
-class OtherObject(TypedDict, total=False):
+class OtherObject(_Object, total=False):
     """Is any object around nodes and pods."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     spec: Any
     status: Any
     value: Any
@@ -170,12 +167,9 @@ class _JobTemplate(TypedDict, total=False):
     parallelism: Any
 
 
-class JobObject(TypedDict, total=False):
+class JobObject(_Object, total=False):
     """Is a Job: how many of its pods run at once. What they run is not read."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     spec: _JobTemplate
 
 
@@ -195,12 +189,9 @@ class _JobSetSpec(TypedDict, total=False):
     replicatedJobs: list[_ReplicatedJob]
 
 
-class JobSetObject(TypedDict, total=False):
+class JobSetObject(_Object, total=False):
     """Is a JobSet: how many pods its Jobs run at once, and in which order."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     spec: _JobSetSpec
 
 
@@ -214,22 +205,22 @@ class _LeaderWorkerSetSpec(TypedDict, total=False):
     leaderWorkerTemplate: _LeaderWorkerTemplate
 
 
-class LeaderWorkerSetObject(TypedDict, total=False):
+class LeaderWorkerSetObject(_Object, total=False):
     """Is a LeaderWorkerSet: how many pods make one group."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     spec: _LeaderWorkerSetSpec
 
 
-class _ClaimSpec(TypedDict, total=False):
+class _StorageSpec(TypedDict, total=False):
     accessModes: Any
-    resources: Any
-    selector: Any
     storageClassName: Any
     volumeAttributesClassName: Any
     volumeMode: Any
+
+
+class _ClaimSpec(_StorageSpec, total=False):
+    resources: Any
+    selector: Any
     volumeName: Any
 
 
@@ -237,42 +228,29 @@ class _Phase(TypedDict, total=False):
     phase: str
 
 
-class ClaimObject(TypedDict, total=False):
+class ClaimObject(_Object, total=False):
     """Is a PersistentVolumeClaim: what it asks for, and what it is bound to."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     spec: _ClaimSpec
     status: _Phase
 
 
-class _VolumeSpec(TypedDict, total=False):
-    accessModes: Any
+class _VolumeSpec(_StorageSpec, total=False):
     capacity: Any
     claimRef: Any
     nodeAffinity: Any
-    storageClassName: Any
-    volumeAttributesClassName: Any
-    volumeMode: Any
 
 
-class VolumeObject(TypedDict, total=False):
+class VolumeObject(_Object, total=False):
     """Is a PersistentVolume: where it can be used. Where its data lie is not read."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     spec: _VolumeSpec
     status: _Phase
 
 
-class StorageClassObject(TypedDict, total=False):
+class StorageClassObject(_Object, total=False):
     """Is a StorageClass: when and where it makes volumes."""
 
-    apiVersion: str
-    kind: str
-    metadata: Metadata
     allowedTopologies: Any
     provisioner: str
     volumeBindingMode: str

@@ -71,5 +71,15 @@ def parse_capacity_mib(text: str | int | float) -> int:
     return int(parse_quantity(text) // _MIB)
 
 
+def written_quantity(amount: int, unit: str) -> str:
+    """Writes an amount of m or Mi as Kubernetes does, without separators.
+
+    >>> written_quantity(7500, "m"), written_quantity(8000, "m"), written_quantity(16384, "Mi")
+    ('7500m', '8', '16Gi')
+    """
+    base, above = (1000, "") if unit == "m" else (1024, "Gi")
+    return f"{amount}{unit}" if amount % base else f"{amount // base}{above if amount else ''}"
+
+
 def _ceil(value: Fraction) -> int:
     return -((-value.numerator) // value.denominator)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.classes import ABSENT, PODS, PRESENT, SKEW, CountedBy, Rule
+from podium.model.cluster import LIMIT
 from podium.model.constraints import (
     UNCONSTRAINED,
     UNSCHEDULABLE,
@@ -21,6 +22,7 @@ from podium.model.constraints import (
     Taint,
     VolumeRule,
 )
+from podium.model.quantity import written_quantity
 from podium.model.records import ANY_MODEL, GPU_MILLI, NODE_16
 from podium.sim.feasible import Moment
 from podium.sim.shapes import NO_WAY
@@ -64,7 +66,13 @@ class Shortage:
         """Compares the most that some nodes have left with what is asked for."""
         most = max(0, int(self.free[nodes].max()))
         what = self.what.removesuffix("s") if most == 1 else self.what
-        return f"{most:,}{self.unit} {what} at most, {self.asked:,}{self.unit} asked"
+        too_much = "more than any node can have"
+        asked = too_much if self.asked >= LIMIT else self._written(self.asked)
+        return f"{self._written(most)} {what} at most, {asked} asked"
+
+    def _written(self, amount: int) -> str:
+        is_quantity = self.unit in ("m", "Mi")
+        return written_quantity(amount, self.unit) if is_quantity else f"{amount:,}{self.unit}"
 
 
 def filters_of(moment: Moment, pod: int) -> list[Filter]:

@@ -196,5 +196,10 @@ def _demand_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
             unit = 1 / GPU_MILLI if key == "gpu" else 1
             yield (
                 f"{when} the pods ask for {share} the cluster's {_UNITS[key]} "
-                f"({most * unit:g} of {capacity[key] * unit:g}): some must wait"
+                f"({_plain(most * unit)} of {_plain(capacity[key] * unit)}): some must wait"
             )
+
+
+def _plain(amount: float) -> str:
+    """Writes a large number without an exponent."""
+    return f"{amount:,.0f}" if amount >= 10**6 else f"{amount:g}"

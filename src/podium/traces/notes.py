@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from podium.model.workload import PodSpec
 
 NO_DURATIONS = "durations are not used"
+TRUNCATED = "the file may be truncated"
 CENSORED = "nobody saw the end of the run: its time is estimated from pods like it"
 
 GATED, SUSPENDED = "gated", "suspended"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from podium.model.cluster import Cluster, NodeSpec
 from podium.model.workload import Workload
+from podium.traces.kubernetes.contest import Contest
 from podium.traces.kubernetes.documents import Document
 from podium.traces.notes import WAITING, untried
 
@@ -35,6 +36,7 @@ class Trace:
     suspended: Mapping[str, int] = field(default_factory=dict)  # jobs left out so, by kind
     lost: tuple[NodeSpec, ...] = ()  # nodes that could not be modelled, as far as they are known
     of_nodes: tuple[tuple[Path, Document], ...] = field(default=(), repr=False)  # as manifests say
+    contest: Contest | None = None  # of pods that wait, for volumes
     on: Trace | None = None  # whose nodes stand in for those of the file
 
     @property

@@ -30,6 +30,8 @@ from podium.cli.figures import count, counted, decimal, duration, percent, size,
         (size(1536), "1.5 KiB"),
         (size(5 << 20), "5 MiB"),
         (size(24 << 30), "24 GiB"),
+        (size(26214 << 40), "26,214 TiB"),
+        (duration(86400 * 12345), "12,345 d"),
     ],
 )
 def test_numbers_are_written_for_people(written, expected):
@@ -39,7 +41,7 @@ def test_numbers_are_written_for_people(written, expected):
 @pytest.mark.parametrize(
     ("value", "expected"),
     [(None, "-"), (True, "yes"), (False, "no"), (1213, "1,213"), (0.123456, "0.1235"),
-     (math.nan, "-"), ("fgd", "fgd")],
+     (3e6, "3,000,000"), (math.nan, "-"), ("fgd", "fgd")],
 )  # fmt: skip
 def test_cells_are_written_by_their_type(value, expected):
     assert text_of(value) == expected

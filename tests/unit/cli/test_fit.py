@@ -38,7 +38,9 @@ def test_the_answer_is_no_while_a_pod_does_not_fit(run):
 
 def test_the_answer_is_yes_once_all_fit(run):
     nodes = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi}}\n---\n"
-    Path("dump.yaml").write_text(nodes + "kind: Pod\nmetadata: {name: a}\nspec: {}\n")
+    Path("dump.yaml").write_text(
+        nodes + "kind: Pod\nmetadata: {name: a}\nspec: {containers: [{}]}\n"
+    )
     found = run("dump.yaml", "--policy", "first-fit")
     assert (found.exit_code, found.stdout.splitlines()[-1]) == (0, "the pending pod fits")
     assert "decided by first-fit; 0 pods already running" in found.stderr
@@ -83,7 +85,7 @@ def test_a_pod_with_many_devices_holds_them_all(run, asked, code):
 def test_three_thirds_of_a_gpu_fit(run, fraction):
     pods = (
         f"kind: Pod\nmetadata: {{name: p{i}, annotations: {{gpu-fraction: '{fraction}'}}}}\n"
-        "spec: {}\n---\n"
+        "spec: {containers: [{}]}\n---\n"
         for i in range(3)
     )
     Path("dump.yaml").write_text(GPU_NODE % ("Tesla-T4", 1) + "".join(pods))
@@ -195,7 +197,7 @@ def test_a_dump_is_converted_as_it_is_meant(runner):
 def test_what_was_asked_for_is_told_in_its_own_unit(run):
     shared = "Tesla-T4-SHARED, nvidia.com/gpu.replicas: '4', nvidia.com/gpu.memory: '15360'"
     mig = GPU_NODE % ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", 7)
-    asking = "kind: Pod\nmetadata: {name: %s, annotations: {%s}}\nspec: {}\n---\n"
+    asking = "kind: Pod\nmetadata: {name: %s, annotations: {%s}}\nspec: {containers: [{}]}\n---\n"
     pods = [
         asking % ("mib", "gpu-memory: '8000'"),
         asking % ("twice", "gpu-memory: '1000', gpu-fraction-num-devices: '2'"),
@@ -239,7 +241,7 @@ def test_more_than_16_gpus_are_told_with_what_nodes_have(run, resource):
 
 
 def test_pods_that_wait_for_their_gates_need_no_node(run, runner):
-    gated = "spec: {schedulingGates: [{name: kueue.x-k8s.io/admission}]}"
+    gated = "spec: {schedulingGates: [{name: kueue.x-k8s.io/admission}], containers: [{}]}"
     Path("dump.yaml").write_text(f"kind: Pod\nmetadata: {{name: p}}\n{gated}\n")
     found = run("dump.yaml")
     assert found.exit_code == 0

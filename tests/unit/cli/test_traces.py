@@ -159,7 +159,7 @@ def test_what_a_format_has_no_place_for_is_noted(run):
         "kind: Node\nmetadata: {name: n}\nspec: {unschedulable: true}\n"
         "status: {allocatable: {cpu: 8, memory: 8Gi}}\n---\n"
         "kind: Pod\nmetadata: {name: p, labels: {scheduling.x-k8s.io/pod-group: g}}\n"
-        "spec: {nodeName: n, nodeSelector: {disk: ssd}}\n---\n"
+        "spec: {nodeName: n, nodeSelector: {disk: ssd}, containers: [{}]}\n---\n"
         "kind: PodGroup\napiVersion: scheduling.x-k8s.io/v1alpha1\nmetadata: {name: g}\n"
         "spec: {minMember: 2}\n"
     )

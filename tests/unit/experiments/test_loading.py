@@ -72,7 +72,7 @@ def test_pods_that_run_on_nodes_of_another_cluster_stay_there():
 
 
 def test_a_cluster_that_none_of_the_running_pods_is_on_has_nothing_to_place():
-    text = "kind: Pod\nmetadata: {name: a}\nspec: {nodeName: n}\n"
+    text = "kind: Pod\nmetadata: {name: a}\nspec: {nodeName: n, containers: [{}]}\n"
     Path("pods.yaml").write_text(text)
     with pytest.raises(UsageError, match="left out: 1 elsewhere") as caught:
         case_of(trace="pods.yaml", cluster="openb:16", state="now")
@@ -132,7 +132,8 @@ def test_python_callers_say_it_too():
 def test_pods_of_a_cluster_without_run_times_can_be_given_some():
     node = "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 8, memory: 1Gi}}\n---\n"
     created = "creationTimestamp: '2026-03-01T12:00:00Z'"
-    pod = f"kind: Pod\nmetadata: {{name: p, namespace: ml, {created}}}\nspec: {{}}\n"
+    body = "spec: {containers: [{}]}"
+    pod = f"kind: Pod\nmetadata: {{name: p, namespace: ml, {created}}}\n{body}\n"
     Path("dump.yaml").write_text(node + pod)
     with pytest.raises(UsageError, match="cannot be replayed") as caught:
         case_of(trace="dump.yaml")

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.cluster import LIMIT
 from podium.model.constraints import (
     UNCONSTRAINED,
     UNSCHEDULABLE,
@@ -85,7 +86,7 @@ def asking(constraints=UNCONSTRAINED, name="p", **fields):
             asking(gpu_count=1, gpu_milli=1, gpu_memory_mib=20_000),
             "gpu-memory",
             "0/2 nodes are available: 2 node(s) had GPUs with too little memory "
-            "(16,384Mi on a GPU at most, 20,000Mi asked)",
+            "(16Gi on a GPU at most, 20000Mi asked)",
         ),
         (
             [node("a", extended={"pods": 9}), node("b", extended={"rdma/hca": 1})],
@@ -111,13 +112,20 @@ def asking(constraints=UNCONSTRAINED, name="p", **fields):
             [node("a", extended={"pods": 9})],
             asking(cpu_milli=9000, memory_mib=1),
             "cpu",
-            "0/1 nodes are available: 1 Insufficient cpu (8,000m free at most, 9,000m asked)",
+            "0/1 nodes are available: 1 Insufficient cpu (8 free at most, 9 asked)",
+        ),
+        (
+            [node("a", extended={"pods": 9})],
+            asking(cpu_milli=LIMIT),
+            "cpu",
+            "0/1 nodes are available: 1 Insufficient cpu "
+            "(8 free at most, more than any node can have asked)",
         ),
         (
             [node("a", extended={"pods": 9})],
             asking(memory_mib=5000),
             "memory",
-            "0/1 nodes are available: 1 Insufficient memory (4,000Mi free at most, 5,000Mi asked)",
+            "0/1 nodes are available: 1 Insufficient memory (4000Mi free at most, 5000Mi asked)",
         ),
         (
             [node("a", extended={"pods": 9})],
@@ -164,7 +172,7 @@ EVEN = Constraints(spread=(Spread(APP, "zone"),))
             asking(name="q", gpu_count=1, gpu_milli=1, gpu_memory_mib=12_000),
             asking(gpu_count=1, gpu_milli=1, gpu_memory_mib=8000),
             "gpu-memory",
-            "Insufficient GPU memory (4,",
+            "Insufficient GPU memory (4",
         ),
     ],
 )
@@ -180,7 +188,7 @@ def test_a_spread_keeps_a_pod_out_of_the_fuller_zone():
     first, second = (asking(EVEN, name, labels={"app": "x"}) for name in "qp")
     found = refusal(nodes, first, second)
     assert found.message == (
-        "0/2 nodes are available: 1 Insufficient cpu (0m free at most, 1m asked), "
+        "0/2 nodes are available: 1 Insufficient cpu (0 free at most, 1m asked), "
         "1 node(s) didn't match pod topology spread constraints"
     )
     assert found.reason == "cpu"  # of two nodes that lack one thing each, the first filter's

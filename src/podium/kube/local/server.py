@@ -18,6 +18,9 @@ from urllib.parse import urlencode
 Manifest = Mapping[str, Any]
 
 PLURALS = {
+    "CSIDriver": "csidrivers",
+    "CSINode": "csinodes",
+    "CSIStorageCapacity": "csistoragecapacities",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
     "Namespace": "namespaces",
@@ -30,8 +33,11 @@ PLURALS = {
     "PriorityClass": "priorityclasses",
     "RuntimeClass": "runtimeclasses",
     "StorageClass": "storageclasses",
+    "VolumeAttachment": "volumeattachments",
 }
-NAMESPACED = frozenset({"PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup"})
+NAMESPACED = frozenset(
+    {"CSIStorageCapacity", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PodGroup"}
+)
 # No kubelet says that the containers are gone.
 AT_ONCE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
 AT_A_TIME = 8

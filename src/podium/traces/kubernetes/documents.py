@@ -13,7 +13,9 @@ from podium.files.bounded import MOST_BYTES
 from podium.files.json_items import Piece, parse_json
 from podium.files.text_file import format_suffix, is_gzip, reading
 from podium.files.yaml_items import parse_yaml_items
+from podium.traces.fields import shown
 from podium.traces.kubernetes.printed import Printed
+from podium.traces.notes import TRUNCATED
 
 YAML_SUFFIXES = frozenset({".yaml", ".yml"})
 SUFFIXES = YAML_SUFFIXES | {".json"}
@@ -142,7 +144,9 @@ def _document(value: Any, line: int, path: Path) -> Document:
     if not isinstance(value, Mapping):
         raise InputError.at(
             path,
-            f"an object with a kind is expected, not a {type(value).__name__}",
+            f"an object with a kind is expected, not {shown(value)}"
+            if value is not None
+            else f"the object is empty: {TRUNCATED}",
             line=line,
             hint="give Node and Pod objects, as `kubectl get nodes,pods -A -o yaml` prints them",
         )

@@ -18,6 +18,7 @@ from podium.model.records import GPU_MILLI, MAX_MODELS
 from podium.model.workload import PodSpec, Workload, models_of
 from podium.traces.fields import FieldError, mapping_at
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
+from podium.traces.kubernetes.contest import CONTESTED, Contest, contest_of
 from podium.traces.kubernetes.devices import (
     DeviceError,
     Inventory,
@@ -73,7 +74,14 @@ from podium.traces.kubernetes.state import (
     timed,
 )
 from podium.traces.kubernetes.templates import expanded, has_template, may_make_pods
-from podium.traces.kubernetes.volumes import DUMP, KINDS, UNKNOWN_VOLUMES, Volumes
+from podium.traces.kubernetes.volumes import (
+    DUMP,
+    KINDS,
+    UNKNOWN_ROOM,
+    UNKNOWN_VOLUMES,
+    Consumer,
+    Volumes,
+)
 from podium.traces.kubernetes.waiting import (
     missing,
     namesakes_of,
@@ -83,7 +91,7 @@ from podium.traces.kubernetes.waiting import (
     without_children,
 )
 from podium.traces.notes import GATED as GATED_WORK
-from podium.traces.notes import SUSPENDED, counted, some, time_notes, told_jobs
+from podium.traces.notes import SUSPENDED, TRUNCATED, counted, some, time_notes, told_jobs
 from podium.traces.rejects import Rejects
 from podium.traces.trace import Trace
 
@@ -94,6 +102,7 @@ _WANTED_HINT = (
 )
 WANTED_NODES = "nodes in a file of wanted pods are left out, --cluster takes others"
 ALL_NAMESPACES = "kubectl get shows those of all namespaces with -A"
+UNKNOWN_STORAGE = frozenset({UNKNOWN_VOLUMES, UNKNOWN_ROOM})
 _OF_NODES = frozenset({"Node", "ResourceSlice", "Device", "DeviceClass"})
 _HINTS = {
     "KubeSchedulerConfiguration": "that is a scheduler's configuration: give it as a policy",
@@ -210,6 +219,7 @@ class _Pile:
     wanted_notes: list[str] = field(default_factory=list)  # on files of wanted pods
     wanted_nodes: int = 0  # in those
     lost: list[NodeSpec] = field(default_factory=list)  # that cannot be modelled
+    why_lost: dict[str, list[str]] = field(default_factory=dict)  # nodes, by the reason
     replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
     given: Cluster | None = None  # nodes that come from elsewhere, ready made
     latest_s: float | None = None  # the present, as far as objects of this dump tell
@@ -263,8 +273,11 @@ class _Pile:
             take(document, path)
         except FieldError as error:
             self.unread.update(["pod"] if _is_unfinished_pod(document) else [])
-            self._reject(error, _object_name(document), f"{path}, line {document.line}")
-            self.lost += node_outline(document.value) if document.kind == "Node" else []
+            name = _object_name(document)
+            self._reject(error, name, f"{path}, line {document.line}")
+            if document.kind == "Node":
+                self.lost += node_outline(document.value)
+                self.why_lost.setdefault(str(error), []).append(name)
 
     def read_wanted(self, path: Path) -> None:
         """Adds the pods of a file, and those that its controllers would make."""
@@ -373,6 +386,8 @@ class _Pile:
         # Pods that all wait for their gates are an answer, if none could not be read.
         waiting = found.remarks[GATED] + self.suspended_pods
         is_waiting = bool(waiting) and not self.rejects.count
+        if not self.nodes and self.why_lost:
+            raise self._no_node_left(path)
         if not self.nodes and not found.pods and not is_waiting:
             raise self._nothing(path, found)
         gangs = self._gangs(found)
@@ -383,7 +398,10 @@ class _Pile:
         names = gangs.names[: len(found.pods)]
         pods = _named(timed(found, names, run_times, seed))
         pods = [self._in_domain(pod, gangs) for pod in pods]
+        contest = _contest(self.volumes, found)
         notes = (*self._notes(found), *gangs.notes, *run_times.notes(), *time_notes(pods))
+        if contest is not None:
+            notes += (f"{CONTESTED}: {counted(len(contest.consumers), 'pod')}",)
         return Trace(
             name=path.name,
             cluster=self._cluster(path.name, found.staying),
@@ -395,6 +413,7 @@ class _Pile:
             gaps=tuple(self._gaps(found)),
             lost=tuple(self.lost),
             of_nodes=self.described_nodes,
+            contest=contest,
         )
 
     def _cluster(self, name: str, staying: Sequence[PodDraft]) -> Cluster | None:
@@ -472,10 +491,13 @@ class _Pile:
 
     def _take_other(self, document: Document, path: Path) -> None:
         if not document.kind:
-            message = "the object has no kind; Node or Pod is expected"
+            message = f"the object has no kind; Node or Pod is expected, or {TRUNCATED}"
             if "items" in document.value:
-                message = "the list has no kind, which kubectl writes last: it may be truncated"
+                message = f"the list has no kind, which kubectl writes last: {TRUNCATED}"
             self.rejects.add(InputError.at(path, message, line=document.line, hint=_NOTHING_HINT))
+        elif document.value.get("apiVersion") == "v1" and "metadata" not in document.value:
+            message = f"the object of kind {document.kind} has no metadata: {TRUNCATED}"
+            self.rejects.add(InputError.at(path, message, line=document.line))
         self.others[document.kind or "object without a kind"] += 1
 
     def _register(self, name: tuple[str, ...], who: str, document: Document, path: Path) -> None:
@@ -497,20 +519,26 @@ class _Pile:
     def _settle(self) -> None:
         """Settles what other objects had to say: devices, priorities, labels of namespaces."""
         facts = (draft.facts for draft in self.pods)
-        nodes = self.inventory.settled(self._settled_nodes(), facts, self._running())
+        nodes = self.inventory.settled(self._settled_nodes(), facts, self._running_facts())
+        for draft in self._running():
+            if draft.claims:
+                self.volumes.attach(_consumer(draft), draft.standing.node)
         self.pods = list(self._settled_pods())
         nodes = self.inventory.bounding(nodes)
         if any(draft.spec.gpu_memory_mib for draft in self.pods):
             nodes = with_known_memory(nodes, self.node_remarks)
         self.nodes = {spec.name: spec for spec in nodes}
 
-    def _running(self) -> Iterator[tuple[str, PodFacts]]:
-        """Gives the pods that stay where they run, and their nodes."""
+    def _running(self) -> Iterator[PodDraft]:
+        """Gives the pods that stay where they run."""
         for draft in self.pods:
             standing = draft.standing
             is_there = self.reading.is_in_place or standing.stays
             if standing.node and is_there and not standing.is_finished:
-                yield standing.node, draft.facts
+                yield draft
+
+    def _running_facts(self) -> Iterator[tuple[str, PodFacts]]:
+        return ((draft.standing.node, draft.facts) for draft in self._running())
 
     def _settled_nodes(self) -> Iterator[NodeSpec]:
         for name, spec in self.nodes.items():
@@ -523,6 +551,7 @@ class _Pile:
             except FieldError as error:
                 self._reject(error, f'node "{name}"', self.places["node", name])
                 self.lost.append(spec)
+                self.why_lost.setdefault(str(error), []).append(f'node "{name}"')
                 continue
             self.node_remarks.update(devices.remarks)
             yield described
@@ -553,13 +582,12 @@ class _Pile:
         return found if found is draft else replace(found, spec=self._shared(found.spec))
 
     def _with_volumes(self, draft: PodDraft, *, is_running: bool) -> PodDraft:
-        spec, is_live = draft.spec, draft.standing.is_live
-        where = self.volumes.tied(spec.namespace, draft.claims, is_live=is_live)
+        where = self.volumes.tied(_consumer(draft))
         remarks = [each for each in draft.placing_remarks if each != VOLUMES]
-        if not where.is_known:
-            return replace(draft, placing_remarks=(*remarks, UNKNOWN_VOLUMES))
-        constraints = where.constrain(spec.constraints, is_running=is_running)
-        spec = replace(spec, constraints=constraints)
+        if where.unknown:
+            return replace(draft, placing_remarks=(*remarks, where.unknown))
+        constraints = where.constrain(draft.spec.constraints, is_running=is_running)
+        spec = replace(draft.spec, constraints=constraints)
         return replace(draft, spec=spec, placing_remarks=tuple(remarks))
 
     def _gangs(self, found: Present) -> Gangs:
@@ -580,6 +608,13 @@ class _Pile:
             return pod
         constraints = on_labelled_nodes(pod.constraints, gangs.exists[pod.gang])
         return self._shared(replace(pod, constraints=constraints))
+
+    def _no_node_left(self, path: Path) -> InputError:
+        count = sum(map(len, self.why_lost.values()))
+        left = "the only node was" if count == 1 else f"all {count:,} nodes were"
+        reasons = (f"{some(names)}: {why}" for why, names in self.why_lost.items())
+        hint = "correct them, or take the nodes from elsewhere with --cluster"
+        return InputError.at(path, f"{left} left out: {'; '.join(reasons)}", hint=hint)
 
     def _nothing(self, path: Path, found: Present) -> InputError:
         held = self.described + self.others
@@ -656,6 +691,10 @@ class _Pile:
         if lost:
             verb = "uses" if lost == 1 else "use"
             yield f"{counted(lost, 'pod')} {verb} volumes that the dump lacks: try {DUMP}"
+        roomless = sum(UNKNOWN_ROOM in draft.placing_remarks for draft in waiting)
+        if roomless:
+            verb = "needs" if roomless == 1 else "need"
+            yield f"{counted(roomless, 'pod')} {verb} storage of which it is not known what is left"
 
     def _unused_keys(self) -> Iterator[str]:
         if self.reading.topology:
@@ -687,6 +726,20 @@ def _less(node: NodeSpec, pod: PodSpec) -> NodeSpec:
 
 def _counted(remarks: Mapping[str, int], noun: str) -> Iterator[str]:
     return (f"{text}: {counted(count, noun)}" for text, count in remarks.items())
+
+
+def _consumer(draft: PodDraft) -> Consumer:
+    name = draft.spec.name.rpartition("/")[2]
+    namespace = draft.spec.namespace or "default"
+    return Consumer(namespace, name, draft.claims, draft.standing.is_live)
+
+
+def _contest(volumes: Volumes, found: Present) -> Contest | None:
+    """Finds the pods that may take volumes from each other, of those that wait."""
+    waiting = [draft for draft in found.pods if draft.claims and not draft.spec.node]
+    known = [d for d in waiting if not UNKNOWN_STORAGE.intersection(d.placing_remarks)]
+    open_to = [d for d in known if not any(r.is_of_pod for r in d.spec.constraints.volumes)]
+    return contest_of(volumes, [_consumer(draft) for draft in open_to]) if open_to else None
 
 
 def _member(draft: PodDraft, *, is_anew: bool = False) -> Member | None:

@@ -50,7 +50,7 @@ from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
 from podium.traces.kubernetes.standing import Standing, read_standing
 from podium.traces.kubernetes.volumes import ClaimUse, claim_uses, written_rules
-from podium.traces.notes import CENSORED, is_censored
+from podium.traces.notes import CENSORED, TRUNCATED, is_censored
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -407,6 +407,8 @@ def pod_draft(
         never_preempts=never_preempts(spec, "spec.preemptionPolicy"),
         exit=annotations.get(keys.EXIT, ""),
     )
+    if not spec.get("containers"):
+        raise FieldError("spec.containers", f"the pod has no containers: {TRUNCATED}")
     problem = pod_problem(described)
     if problem:
         raise FieldError("", problem)

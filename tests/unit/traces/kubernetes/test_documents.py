@@ -62,7 +62,7 @@ def test_items_of_other_kinds_stay_where_they_are(tmp_path, name):
     ],
 )
 def test_what_is_no_object_is_an_input_error(tmp_path, name, text):
-    with pytest.raises(InputError, match="an object with a kind is expected"):
+    with pytest.raises(InputError, match=r"an object with a kind is expected|the object is empty"):
         read(tmp_path / name, text)
 
 
@@ -82,7 +82,18 @@ def test_two_outputs_in_one_file_need_a_line_between_them(tmp_path):
 
 def test_a_list_that_is_cut_off_may_be_truncated(tmp_path):
     (tmp_path / "f.yaml").write_text("apiVersion: v1\nitems:\n- kind: Pod\n  metadata: {name: a}\n")
-    with pytest.raises(InputError, match="it may be truncated"):
+    with pytest.raises(InputError, match="the file may be truncated"):
+        load_trace(str(tmp_path / "f.yaml"))
+
+
+@pytest.mark.parametrize(
+    "cut", ["kind: Pod\n  metadata: {name: a}", "apiVersion: v1", "", "apiVersion: v1\n  kind: Po"]
+)
+def test_a_list_whose_kind_came_first_may_be_truncated_as_well(tmp_path, cut):
+    head = "kind: List\nitems:\n- kind: Node\n  metadata: {name: n}\n"
+    whole = "  status: {allocatable: {cpu: 1, memory: 1Gi}}\n"
+    (tmp_path / "f.yaml").write_text(f"{head}{whole}- {cut}\n")
+    with pytest.raises(InputError, match="the file may be truncated"):
         load_trace(str(tmp_path / "f.yaml"))
 
 
@@ -92,7 +103,7 @@ def test_a_dump_of_one_namespace_is_told(tmp_path, owner, is_told):
     (tmp_path / "f.yaml").write_text(
         "kind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 1, memory: 1Gi}}\n---\n"
         f"kind: Pod\nmetadata: {{name: a, namespace: ml, uid: u, {owned}}}\n"
-        "spec: {nodeName: n}\n"
+        "spec: {nodeName: n, containers: [{}]}\n"
     )
     notes = load_trace(str(tmp_path / "f.yaml")).notes
     assert any("namespace ml" in note and "-A" in note for note in notes) == is_told

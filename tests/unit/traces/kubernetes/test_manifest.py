@@ -524,7 +524,7 @@ def test_a_scheduler_configuration_is_recognised(read):
 
 def test_nothing_is_left_when_every_object_is_bad(read):
     with pytest.raises(InputError, match="every one of them was left out"):
-        read(yaml.safe_dump(node(cpu="x")), is_skipping=True)
+        read("kind: Pod\nmetadata: {}\n", is_skipping=True)
 
 
 def test_a_folder_without_manifests_is_an_input_error(tmp_path):
@@ -534,9 +534,18 @@ def test_a_folder_without_manifests_is_an_input_error(tmp_path):
 
 def test_why_every_node_was_left_out_is_told(read):
     lacking = "kind: Node\nmetadata: {name: odd}\nstatus: {allocatable: {cpu: 8}}\n"
-    with pytest.raises(InputError, match="left out; the first: ") as raised:
-        read(f"{lacking}---\n{lacking}", is_skipping=True)
-    assert 'node "odd": the node does not say how much memory it has' in str(raised.value)
+    with pytest.raises(InputError, match='the only node was left out: node "odd": ') as raised:
+        read(lacking, is_skipping=True)
+    assert "the node does not say how much memory it has" in str(raised.value)
+
+
+def test_pods_without_the_nodes_that_were_left_out_are_no_answer(read):
+    many = "status: {allocatable: {cpu: 8, memory: 8Gi, amd.com/gpu: 20}}"
+    nodes = [f"kind: Node\nmetadata: {{name: {name}}}\n{many}\n" for name in "xy"]
+    text = 'all 2 nodes were left out: node "x", node "y": 0 to 16 whole GPUs are expected'
+    with pytest.raises(InputError, match=text) as raised:
+        read("---\n".join((*nodes, POD)))
+    assert "--cluster" in raised.value.hint
 
 
 @pytest.mark.parametrize("kind", ["node", "NODE", "pod"])

@@ -96,6 +96,58 @@ def test_an_open_claim_is_served_where_its_class_may_make_volumes(dumped):
     assert nodes_for(dumped(ASKING, claim("c", storageClassName="zonal"), made)) == {"b"}
 
 
+def tracking(*, flag=True):
+    spec = {"storageCapacity": flag}
+    return {"kind": "CSIDriver", "metadata": {"name": "csi.example.com"}, "spec": spec}
+
+
+def capacity(gib, at="a", kind="made", **fields):
+    topology = {"matchLabels": {HOST: at}}
+    return {
+        "kind": "CSIStorageCapacity", "metadata": {"name": f"{kind}-{at}"},
+        "storageClassName": kind, "nodeTopology": topology, "capacity": f"{gib}Gi", **fields,
+    }  # fmt: skip
+
+
+OPEN = [claim("c", gib=2, storageClassName="made"), storage_class("made")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "nodes"),
+    [
+        ([tracking(), capacity(2)], {"a"}),
+        ([tracking(), capacity(2), capacity(3, "b")], {"a", "b"}),
+        ([tracking(), capacity(1)], set()),
+        ([tracking(), capacity(9, maximumVolumeSize="1Gi")], set()),
+        ([tracking(), capacity(9, kind="other")], set()),
+        ([tracking(), capacity(2, nodeTopology=None)], set()),
+        ([tracking(), capacity(2, nodeTopology={})], {"a", "b"}),
+        ([tracking(flag=False), capacity(1)], {"a", "b"}),
+    ],
+)
+def test_a_volume_is_made_where_its_driver_has_room(dumped, objects, nodes):
+    path = dumped(ASKING, *OPEN, *objects)
+    assert nodes_for(path) == nodes
+    if not nodes:
+        (found,) = podium.fit(path).pods
+        assert "2 node(s) did not have enough free storage" in found.message
+
+
+@pytest.mark.parametrize("objects", [[tracking()], [capacity(9)]])
+def test_room_is_not_known_from_half_of_the_objects(dumped, objects):
+    with pytest.warns(UserWarning, match="csidrivers and csistoragecapacities"):
+        found = podium.fit(dumped(ASKING, *OPEN, *objects))
+    assert not found.is_yes
+    assert found.gaps == ("1 pod needs storage of which it is not known what is left",)
+
+
+def test_room_of_a_driver_is_where_its_class_may_make_volumes(dumped):
+    topology = {"matchLabelExpressions": [{"key": HOST, "values": ["b"]}]}
+    made = storage_class("made", allowedTopologies=[topology])
+    path = dumped(ASKING, OPEN[0], made, tracking(), capacity(2))
+    assert nodes_for(path) == set()
+
+
 @pytest.mark.filterwarnings("ignore:all pods are in the namespace default")
 def test_the_claim_of_an_ephemeral_volume_comes_with_a_pod_that_is_yet_to_be_created(dumped):
     template = {"spec": claim("x", storageClassName="zonal")["spec"]}

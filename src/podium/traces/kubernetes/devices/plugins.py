@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
@@ -102,8 +103,14 @@ def plugin_share(pod: PodFacts) -> Share | None:
     """Reads numbers of devices; a slice of a card is a part of it."""
     slices = list(_asked_slices(pod.resources))
     classes = pod.inventory.class_resources
-    counted = {name: n for name, n in pod.resources.items() if is_counted(name, classes)}
-    whole = sum(asked_gpus(amount, name) for name, amount in counted.items())
+    vendors, classed = Counter[str](), 0
+    for name, amount in pod.resources.items():
+        if name in WHOLE_DEVICES:
+            vendors[name.partition("/")[0]] += asked_gpus(amount, name)
+        elif is_counted(name, classes):
+            classed += asked_gpus(amount, name)
+    # Of two vendors, one is what the GPUs of a node are; resources bound the other.
+    whole = max(vendors.values(), default=0) + classed
     found = sliced(slices)
     if whole:
         # Beside whole cards a slice counts as one more: a pod has the same of each of its GPUs.

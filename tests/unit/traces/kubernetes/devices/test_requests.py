@@ -41,6 +41,7 @@ def listed(resources, labels=None, annotations=None):
         ({ALI + "count": "0", ALI + "milli": "0"}, {}, (0, 0)),
         ({ALI + "count": "1"}, {"nvidia.com/gpu": 8}, (1, 1000)),
         ({}, {"nvidia.com/gpu": 8}, (8, 1000)),
+        ({}, {"nvidia.com/gpu": 2, "amd.com/gpu": 1}, (2, 1000)),
         ({"gpu-fraction": "0.5"}, {}, (1, 500)),
         ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, {}, (2, 500)),
         ({}, {"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 10, "nvidia.com/gpucores": 30},
