@@ -8,6 +8,7 @@ import typer
 
 from podium.cli import figures
 from podium.cli.case_options import CaseOptions, Jobs, Metric
+from podium.cli.completion import policies as names
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.knowledge import knowledge_notes
@@ -54,7 +55,12 @@ def compare(
     *,
     policies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="POLICY", help="Policies by name or file.", show_default=False),
+        typer.Argument(
+            metavar="POLICY",
+            help="Policies by name or file.",
+            show_default=False,
+            autocompletion=names,
+        ),
     ] = None,
     seeds: Annotated[
         str, typer.Option("--seeds", help="Seeds: 1000-1009 or 1,5,9.")

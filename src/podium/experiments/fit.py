@@ -27,7 +27,7 @@ DEFAULT_POLICY = "kube-default"
 
 MOST_EXPLANATIONS = 10
 MOST_ROWS = 40
-"""Pods that have a row each; of more, those that ask for the same with the same answer share one."""
+"""Pods that have a row each; of more, those that ask for the same and get the same share one."""
 
 PREEMPTION = "preemption"
 """Stands where a reason does for a pod that fits if others leave."""
