@@ -140,15 +140,12 @@ def show(screen: Screen, found: PolicyComparison) -> None:
 
 def _standing(metric: str, row: RankedPolicy) -> tuple[object, ...]:
     is_yardstick = row.p_value is None
-    sign = "+" if row.difference > 0 else ""
-    mean, low, high, gap = (
-        figures.measured(metric, each) for each in (row.mean, row.low, row.high, row.difference)
-    )
+    mean, low, high = (figures.measured(metric, each) for each in (row.mean, row.low, row.high))
     return (
         row.rank,
         row.policy + (" (may hold)" if row.may_hold else ""),
         mean,
         figures.Figure(f"{low} .. {high}"),
-        None if is_yardstick else figures.Figure(f"{sign}{gap}"),
+        None if is_yardstick else figures.difference(metric, row.difference),
         None if is_yardstick else figures.decimal(row.p_value, 4),
     )

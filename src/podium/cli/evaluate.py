@@ -106,11 +106,7 @@ def _line(names: list[str], mean: float, lead: Lead, metric: str) -> tuple[objec
         figures.measured(metric, mean),
         names[1],
         figures.measured(metric, lead.mean),
-        figures.Figure(_signed(metric, gap.mean)),
-        figures.Figure(f"{_signed(metric, gap.low)} .. {_signed(metric, gap.high)}"),
+        figures.difference(metric, gap.mean),
+        figures.Figure(" .. ".join(figures.difference(metric, at) for at in (gap.low, gap.high))),
         figures.decimal(lead.p_value, 4),
     )
-
-
-def _signed(metric: str, value: float) -> str:
-    return f"{100 * value:+.2f}" if metric in figures.FRACTIONS else f"{value:+,.1f}"
