@@ -1,10 +1,11 @@
-# make demo   sets Podium up in .venv and shows it at work, offline once installed
-# make test   sets Podium up in .venv with its tools and passes the tests of every day
-# make test-deep  passes the tests that take long: whole searches, published experiments, floods
-# make e2e    builds a control plane of Kubernetes with Go and passes the tests that need it
-# make lint   runs the linters; make fix mends what they can; make figures redraws the pictures
-# make manifests  tells the chart what ships, and renders the plain manifests from it; needs helm
-# make lock   writes requirements/ anew after a change of dependencies; needs uv
+# make demo       installs Podium into .venv and runs the demo, offline once installed
+# make test       installs Podium and its tools into .venv and runs the default tests
+# make test-deep  runs the long tests: whole searches, published experiments, floods
+# make e2e        builds a Kubernetes control plane with Go and runs the tests that need it
+# make lint       runs the linters; make fix applies their fixes
+# make docs       regenerates the reference in docs/; make figures redraws the pictures
+# make manifests  regenerates the chart's schema and the plain manifests; needs helm
+# make lock       locks the dependencies in requirements/; needs uv
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -5,6 +5,12 @@ import signal
 import tempfile
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+
+# A busy machine draws examples slowly, which says nothing of what is tested.
+settings.register_profile("podium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("podium")
+
 
 def pytest_configure(config):
     # A shell that starts the suite in the background lets it, and all it starts, ignore ctrl-C.

@@ -15,12 +15,17 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from terminal_picture import draw_terminal
 
 from podium.reports import plot
 from podium.reports.learning_plot import draw_learning
 
 SOURCE = Path(__file__).parent.parent / "docs" / "figures"
 STYLES: dict[str, tuple[str, Any, str]] = {
+    "mlp": (plot.RED, plot.DOTTED, "*"),
+    "usable-gpu": (plot.GREEN, plot.MIXED, "h"),
+    "keep-room": (plot.BLUE, plot.DASHED, "X"),
+    "kube-packing": (plot.INK, plot.MIXED, "d"),
     "fgd": (plot.BLUE, "-", "o"),
     "first-fit": (plot.GREEN, plot.DASHED, "^"),
     "kube-default": (plot.PINK, "-", "P"),
@@ -39,6 +44,8 @@ def main(target: Path) -> None:
         data = json.loads((SOURCE / f"{name}.json").read_text(encoding="utf-8"))
         with plot.in_style():
             plot.save(draw(data), target / f"{name}.svg")
+    data = json.loads((SOURCE / "demo.json").read_text(encoding="utf-8"))
+    (target / "demo.svg").write_text(draw_terminal(data["command"], data["lines"]), "utf-8")
 
 
 def draw_packing(data: dict[str, Any]) -> Figure:

@@ -1,5 +1,6 @@
 """Measures what the figures of the documentation show, with commands that anyone can run.
 
+    python tools/figure_data.py demo
     python tools/figure_data.py packing
     python tools/figure_data.py learning
     python tools/figure_data.py reproduction      (needs the original OpenB files)
@@ -22,8 +23,9 @@ from podium.reports.learning_plot import courses_of
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 LOADS = range(60, 131)
+DEMO = "podium demo"
 PACKING = (
-    "podium compare fgd first-fit kube-default best-fit gpu-packing random worst-fit "
+    "podium compare mlp usable-gpu fgd keep-room kube-default best-fit kube-packing "
     "--protocol inflation --seeds 1000-1009 --json"
 )
 LEARNING = "podium learn --neighbours 0 --seeds 2000-2019 --json"
@@ -35,17 +37,24 @@ SIDES = ("ours", "published")
 def main(name: str) -> None:
     """Runs the command of one figure and keeps what is drawn of its output."""
     command, keep = FIGURES[name]
-    kept = {"command": command, **keep(run(command))}
+    printed = run(command)
+    kept = {"command": command, **keep(json.loads(printed) if "--json" in command else printed)}
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / f"{name}.json").write_text(compact(kept), encoding="utf-8")
 
 
-def run(command: str) -> Any:
-    """Gives the JSON that a command prints."""
+def run(command: str) -> str:
+    """Gives what a command prints."""
     podium = str(Path(sys.executable).with_name("podium"))
     words = [podium, *shlex.split(command)[1:]]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def demo(printed: str) -> dict[str, Any]:
+    """Keeps the two tables that set policies side by side."""
+    parts = printed.split("\n\n")
+    heads = [place for place, part in enumerate(parts) if part.startswith(("Packing", "Queueing"))]
+    return {"lines": "\n\n".join(parts[i] for head in heads for i in (head, head + 1)).split("\n")}
 
 
 def packing(printed: Any) -> dict[str, Any]:
@@ -92,6 +101,7 @@ def _mean(group: list[Any], side: str, name: str) -> float:
 
 
 FIGURES: dict[str, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    "demo": (DEMO, demo),
     "packing": (PACKING, packing),
     "learning": (LEARNING, learning),
     "reproduction": (REPRODUCTION, reproduction),

@@ -23,7 +23,7 @@ CHUNK = 100
 
 def try_chunk(first: int, compile_every: int) -> tuple[Counter[str], list[str]]:
     """Tries a hundred programs; gives counts, and whatever was wrong."""
-    from support.programs import draw_program, draw_sober
+    from support.programs import draw_program, draw_sober, draw_wide
     from support.tiers import states_for_programs, tried
 
     warnings.simplefilter("ignore")  # drawn programs index tuples by fractional numbers
@@ -31,7 +31,7 @@ def try_chunk(first: int, compile_every: int) -> tuple[Counter[str], list[str]]:
     wrong = []
     states = states_for_programs(first)
     for number in range(first, first + CHUNK):
-        draw = draw_sober if number % 2 else draw_program
+        draw = (draw_program, draw_sober, draw_wide)[number % 3]
         is_compiling = number % compile_every == 0
         outcome = tried(draw(number), states, is_compiling=is_compiling)
         counts["drawn"] += 1

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -242,23 +241,6 @@ def test_a_release_can_be_upgraded_and_leaves_nothing_but_what_was_learned(plane
     (claim,) = api.ask("GET", f"{claims}?{chosen}")["items"]
     assert claim["metadata"]["name"] == "podium"
     api.ask("DELETE", f"{claims}/podium", AT_ONCE)
-
-
-def test_a_release_of_an_older_chart_gets_new_values_and_keeps_its_own(plane, api, tmp_path):
-    older = shutil.copytree(CHART, tmp_path / "older")
-    (older / "templates" / "dashboard.yaml").unlink()
-    values = yaml.safe_load((older / "values.yaml").read_text())
-    del values["dashboard"]
-    (older / "values.yaml").write_text(yaml.safe_dump(values))
-    access = ["--kubeconfig", plane.kubeconfig, "--namespace", NAMESPACE]
-    with installed(plane, tmp_path, {"policy": {"name": "fgd"}}, older):
-        done = helm("upgrade", "podium", CHART, *access, "--reset-then-reuse-values",
-                    folder=tmp_path)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        maps = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
-        assert api.ask("GET", f"{maps}/podium-dashboard")["data"]
-        kept = api.ask("GET", f"{maps}/podium-settings")["data"]
-        assert kept["PODIUM_EXTENDER_POLICY"] == "fgd"
 
 
 @pytest.mark.parametrize("name", VALUE_SETS)

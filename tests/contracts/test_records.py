@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from podium.settings import Secrets
 from podium.store import JUDGED, STATES, STATUSES, CandidateRecord, RunRecord
 from podium.store.rows import is_id
 from support.stored import RUN, all_bits
@@ -19,7 +20,10 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
-DOCUMENTS = st.dictionaries(TEXTS, JSON, max_size=4)
+# What bears the name of a secret, such as "key", is not kept.
+DOCUMENTS = st.dictionaries(TEXTS, JSON, max_size=4).filter(
+    lambda each: Secrets().hide_all(each) == each
+)
 CANDIDATES = st.builds(
     CandidateRecord,
     run_id=st.just("run-a"), number=WHOLE, batch=WHOLE, island=WHOLE, kind=TEXTS, source=TEXTS,

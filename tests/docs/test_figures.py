@@ -37,6 +37,13 @@ def test_every_figure_is_shown_on_a_page():
     assert {target.rpartition("/")[2] for target in shown} == set(FIGURES)
 
 
+@pytest.mark.deep
+def test_the_picture_of_the_demo_shows_what_it_prints_today(tmp_path):
+    kept = json.loads((DOCS / "figures" / "demo.json").read_text())
+    printed = run([*PODIUM, "demo"], tmp_path).stdout.splitlines()
+    assert [line for line in kept["lines"] if line not in printed] == []
+
+
 def test_the_packing_figure_shows_what_the_program_finds_today(tmp_path):
     kept = json.loads((DOCS / "figures" / "packing.json").read_text())
     options = ["--protocol", "inflation", "--seeds", "1000", "--json"]

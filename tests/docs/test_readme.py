@@ -12,8 +12,8 @@ from support.pages import PAGES, README, ROOT, anchors, links
 # Read before any test cleans its environment.
 ORIGINALS = os.environ.get("PODIUM_TRACES")
 TWO_COMMANDS = ("make demo", "make test")
-LONG = ("README", "extender", "online", "policies", "search", "simulate")
-"""Pages whose consoles search for policies."""
+LONG = ("extender", "online", "policies", "search", "simulate", "start")
+"""Pages whose consoles search for policies or take long."""
 
 
 def pages_with(language):

@@ -413,7 +413,7 @@ def test_a_run_that_is_resumed_elsewhere_runs_the_program_of_its_own_folder(begu
 
 
 @pytest.mark.deep
-def test_a_run_of_an_older_podium_goes_on_when_its_program_is_named_again(begun):
+def test_a_run_without_a_seal_goes_on_when_its_program_is_named_again(begun):
     folder, run_id, its_folder = begun
     (its_folder / "seal").unlink()
     more = ("resume", run_id, "--evaluations", "20", "--store", "runs.db")

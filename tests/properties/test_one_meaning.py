@@ -76,6 +76,17 @@ BODIES = {
     "chained fractions": "a = 1\na = b = a / 2\nreturn a + b",
     "powers of whole numbers": "return (pod.gpu_count - 3) ** (node.gpu_count - 4)",
     "powers beyond": "x = 1 + node.cpu_milli_left / 3\nreturn 1 / (x ** 64) ** 64",
+    "the larger of both sorts": "x = max(0.5, node.cpu_milli_left) * node.memory_mib_left\n"
+    "return x + 1 - x",
+    "a choice of both sorts": "x = pod.cpu_milli if pod.gang == 0 else 0.5\nreturn x * x * x % 7",
+    "a name of both sorts": "x = 0\nfor i in range(node.gpu_count):\n"
+    "    x = x * 1000 + max(node.gpu_milli_left[i], 0.5)\nreturn x - x // 7",
+    "a function of both sorts": "return (pod.priority or 0.5) * pod.cpu_milli * 3 % 1000",
+    "a sum of both sorts": "x = (max(pod.cpu_milli, 0.5) * 4194304, 1)\nreturn sum(x) - x[0]",
+    "fractions beyond": "x = max(0.5, node.cpu_milli_left / 3)\nreturn x * x * x * x",
+    "large powers of whole numbers": "return node.cpu_milli_left ** 4 % 1000",
+    "computed powers of whole numbers": "n = pod.gpu_count + 2\nreturn pod.cpu_milli ** n % 7",
+    "products of powers": "return node.gpu_count ** 2 * pod.cpu_milli * node.memory_mib_left % 7",
     "rounding": "return round(pod.cpu_milli / 400 + 2.675, 2) + round(node.cpu_milli_left / 8, 1)",
     "signs of remainders": "x = pod.cpu_milli - 5000\n"
     "return x // 7 + x % 7 + x // -7 + x % -7 + int(x / 7)",

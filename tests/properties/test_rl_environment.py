@@ -167,8 +167,7 @@ def test_rewards_of_an_episode_add_up_to_what_the_run_came_to(cluster, workload,
     found = dict(zip(PARTS, np.sum(paid, axis=0), strict=True))
     result = environment.finished()[0]
     metrics, gpus = result.metrics, max(1, cluster.gpu_milli_total)
-    placed = result.pods[result.is_placed]
-    asked = (placed["gpu_count"].astype(int) * placed["gpu_milli"]).sum() / gpus
+    asked = result.plan.gpu_weight_milli[result.is_placed].sum() / gpus
     np.testing.assert_allclose(found["gpu-allocation"], asked)
     np.testing.assert_allclose(environment.final_return[0], asked, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(environment.final_allocation[0], metrics.gpu_allocation, atol=1e-12)
@@ -182,6 +181,20 @@ def test_rewards_of_an_episode_add_up_to_what_the_run_came_to(cluster, workload,
         # What left is as it was: nothing is in use at the end.
         for name in ("fragmentation", "balance", "compactness"):
             np.testing.assert_allclose(found[name], 0.0, atol=1e-9)
+
+
+@thoroughly(30)
+@given(st.data(), constrained.clusters, replays | rounds)
+def test_a_reward_counts_a_pod_the_same_whichever_node_it_is_on(data, cluster, protocol):
+    workload = data.draw(constrained.occupied_workloads(cluster))
+    if offers_nothing(simulate(cluster, workload, "first-fit", protocol, Setup(3))):
+        return
+    environment = Placement(world_of(cluster, workload, protocol, 3), seed=3)
+    random = np.random.default_rng(3)
+    while not environment.is_done[0]:
+        acted_at_random(environment, random)
+    metrics = environment.finished()[0].metrics
+    np.testing.assert_allclose(environment.final_allocation[0], metrics.gpu_allocation, atol=1e-12)
 
 
 def idle_fragmentation(result):

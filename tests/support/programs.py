@@ -232,6 +232,132 @@ def draw_program(seed: int) -> str:
     return Drawer(Random(seed)).program()
 
 
+class Wide(Drawer):
+    """Draws what else the gates of candidates admit: tuples by name, elif, annotations, HOLD."""
+
+    def program(self) -> str:
+        self.tuples: dict[str, int] = {}
+        self.pairs: list[str] = []
+        head = "import math\n\nfrom podium.policies import HOLD, tunable\n\n"
+        head += self.pick(
+            (
+                "",
+                "A, B = 3, 0.5\n",
+                "A = B = 7\n",
+                "A = B = W = -2.5\n",
+                "A, B = (2 ** 3, 7 // -2), True\n",
+            )
+        )
+        head += self.pick(("", "W = tunable(3, 0, 9)\n", "W = 1_000\n", "W = 0x1F & 12 ^ 3\n"))
+        if self.chance(0.5):
+            given, kept, self.has_records = ["a", "b"], self.takes_gpu, []
+            self.names, self.takes_gpu = [*given], False
+            lines = ["    x = a", *self.statement(1)]
+            head += "\n".join(["", "def p0(a: int, b: float):", '    """Gives two."""', *lines])
+            head += f"\n    return {self.value(1)}, {self.value(1)}\n"
+            self.pairs, self.takes_gpu, self.tuples = ["p0"], kept, {}
+            self.has_records = ["pod", "node"]
+        text = super().program().replace("import math\n", head, 1)
+        arguments = "pod, node, gpu" if self.takes_gpu else "pod, node"
+        return text.replace(f"({arguments}):", f"({arguments}) -> float:")
+
+    def helper(self, name: str, constants: list[str]) -> list[str]:
+        self.tuples = {}
+        found = super().helper(name, constants)
+        self.tuples = {}
+        return found
+
+    def statement(self, level: int) -> list[str]:
+        if level > 3 or self.chance(0.5):
+            return super().statement(level)
+        pad, one, other = "    " * level, self.pick("uvwxyz"), self.pick("uvwxyz")
+        forms = [self.told_kind, self.held_tuple, self.chain, self.endless, self.changed]
+        if self.tuples and self.chance(0.4):
+            name = self.pick([*self.tuples])
+            targets = self.random.sample("uvwxyz", self.tuples[name])
+            self.names += targets
+            return [f"{pad}{', '.join(targets)} = {name}"]
+        if self.pairs and self.chance(0.3):
+            self.names += [one, other]
+            return [f"{pad}{one}, {other} = p0({self.value(1)}, {self.value(1)})"]
+        return [pad + line for line in self.pick(forms)(level)]
+
+    def told_kind(self, _level: int) -> list[str]:
+        one, other = self.pick("uvwxyz"), self.pick("uvwxyz")
+        line = self.pick((
+            f"{one}: {self.pick(('int', 'float', 'bool'))} = {self.value(1)}",
+            f"{one} = {other} = {self.value(1)}",
+            f"{one}, {other} = {self.name()}, {self.name()}", "pass",
+        ))  # fmt: skip
+        self.names += [one, other] if "=" in line else []
+        return [line]
+
+    def held_tuple(self, _level: int) -> list[str]:
+        name, size = self.pick(("s", "t")), self.random.randrange(1, 5)
+        parts = [self.pick((self.value(1), self.value(0))) for _ in range(size)]
+        if self.chance(0.1):
+            parts[0] = f"({parts[0]}, {self.value(0)})"
+        self.tuples[name] = size
+        return [f"{name} = ({', '.join(parts)},)"]
+
+    def chain(self, level: int) -> list[str]:
+        kept, found = dict(self.tuples), []
+        for word in ("if", *["elif"] * self.random.randrange(1, 4)):
+            found += [f"{word} {self.truth(1)}:", *self._inner(level)]
+            if self.chance(0.3):
+                found.append(f"    return {self.pick(('HOLD', '-math.inf', self.value(1)))}")
+        self.tuples = kept
+        return [*found, *(["else:", *self._inner(level)] if self.chance(0.5) else [])]
+
+    def endless(self, level: int) -> list[str]:
+        name = f"n{self.counters}"
+        self.counters += 1
+        step = self.pick(("1", "2", "0.5"))
+        test = self.pick((f"{name} < 9", f"0 <= {name} <= 5", f"{name} < 7 and {self.truth(0)}"))
+        found = [f"{name} = 0", f"while {test}:", f"    {name} += {step}", *self._inner(level)]
+        return [*found, f"    if {self.truth(1)}: {self.pick(('break', 'continue'))}"]
+
+    def changed(self, level: int) -> list[str]:
+        if self.chance(0.5):
+            operator = self.pick(("**", ">>", "&", "^", "|", "//", "%"))
+            return [f"{self.name()} {operator}= {self.pick((self.value(0), '2', '3'))}"]
+        ends = [self.pick((self.value(0), "4", "-3", "9")) for _ in range(self.pick((1, 2, 3)))]
+        ends[0] = f"{ends[0]} % 9"
+        ends[1:2] = [f"({ends[1]}) % 9"] if len(ends) > 1 else []
+        name = self.pick("uvwi")
+        self.names.append(name)
+        return [f"for {name} in range({', '.join(ends)}):", *self._inner(level)]
+
+    def leaf(self) -> str:
+        return self.pick(("A", "B", "W")) if self.chance(0.1) else super().leaf()
+
+    def _inner(self, level: int) -> list[str]:
+        return [line[4 * level :] for line in self.statement(level + 1)]
+
+    def value(self, depth: int) -> str:
+        if depth <= 0 or self.chance(0.7):
+            return super().value(depth)
+        one, other = self.value(depth - 1), self.value(depth - 1)
+        forms = [
+            f"pow({one}, {self.pick(('2', '3', '0.5', other))})",
+            f"{self.pick(('min', 'max'))}({one}, {other}, {self.value(0)})",
+            f"math.{self.pick(('pi', 'e', 'tau', 'inf'))}",
+            f"(not {one})", f"({one} == {other}) + ({one} < {other} <= {self.value(0)})",
+            f"({one} if {other} else {self.pick(('0', '1', '0.5'))})",
+        ]  # fmt: skip
+        if self.tuples:
+            name = self.pick([*self.tuples])
+            at = self.pick((str(self.random.randrange(-3, 4)), self.value(depth - 1)))
+            read = f"{self.pick(('min', 'max', 'sum', 'len'))}({name})"
+            forms += [f"{name}[{at}]", f"{name}[0]", read, f"sum({name}, {one})"]
+        return self.pick(forms)
+
+
+def draw_wide(seed: int) -> str:
+    """Draws the wide program of a seed."""
+    return Wide(Random(seed)).program()
+
+
 class Sober(Drawer):
     """Draws programs as models and people write them: most of them can be bred."""
 

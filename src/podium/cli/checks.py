@@ -24,12 +24,10 @@ from podium.traces.notes import counted, some
 Check = Callable[[Settings], Iterator[Finding]]
 
 LOW_MEMORY_BYTES = 2**30
-UNUSED: tuple[str, ...] = ()
-"""Extras that nothing in this release imports: they are not reported."""
 
 
 def check_python(settings: Settings) -> Iterator[Finding]:
-    """Reports the interpreter; one older than Podium supports would have failed before."""
+    """Reports the interpreter."""
     del settings
     found = f"{platform.python_implementation()} {platform.python_version()}"
     yield Finding("python", "ok", f"{found}, {platform.machine()}")
@@ -197,7 +195,7 @@ def missing_distributions(requirements: list[str]) -> dict[str, list[str]]:
     missing: dict[str, list[str]] = {}
     for requirement in requirements:
         match = re.fullmatch(r"\s*([\w.-]+)[^;]*;.*extra\s*==\s*['\"]([\w-]+)['\"].*", requirement)
-        if match and match[2] not in ("all", *UNUSED):
+        if match and match[2] != "all":
             absent = missing.setdefault(match[2], [])
             absent.extend([] if _is_installed(match[1]) else [match[1]])
     return missing

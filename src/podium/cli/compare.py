@@ -116,7 +116,7 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     titles += [f"vs {ranking.yardstick}", "p", *(TITLES[name] for name in beside)]
     rows = [
         (
-            *_standing(ranking.metric, row),
+            *_standing(ranking.metric, ranking.yardstick, row),
             *(figures.measured(name, found.mean(row.policy, name)) for name in beside),
         )
         for row in ranking.rows
@@ -126,26 +126,34 @@ def show(screen: Screen, found: PolicyComparison) -> None:
     if len(ranking.seeds) == 1 and len(ranking.rows) > 1:
         told = f"one seed, {ranking.seeds[0]}, tells nothing of chance"
         screen.note(f"note: {told}: --seeds {DEFAULT_SEEDS} are ten")
+    if ranking.repeated:
+        screen.note(f"note: {ranking.repeated}")
     if "bound" in first:
         pods = figures.counted(first["pods"], "pod")
         screen.note(f"note: {first['bound']:,} of {pods} already running, and not counted")
     for note in knowledge_notes([runs[0] for runs in found.runs.values()]):
         screen.note(note)
+    is_tested = not ranking.repeated or any(row.p_value is not None for row in ranking.rows)
+    test = f"; p: paired sign-flip test against {ranking.yardstick}" if is_tested else ""
     screen.note(
         f"trace {first['trace']}, cluster {first['cluster']}, {first['protocol']}, "
-        f"{figures.counted(len(ranking.seeds), 'seed')}; ranked by {ranking.metric}; "
-        f"p: paired sign-flip test against {ranking.yardstick}"
+        f"{figures.counted(len(ranking.seeds), 'seed')}; ranked by {ranking.metric}{test}"
     )
 
 
-def _standing(metric: str, row: RankedPolicy) -> tuple[object, ...]:
-    is_yardstick = row.p_value is None
-    mean, low, high = (figures.measured(metric, each) for each in (row.mean, row.low, row.high))
+def _standing(metric: str, yardstick: str, row: RankedPolicy) -> tuple[object, ...]:
     return (
         row.rank,
         row.policy + (" (may hold)" if row.may_hold else ""),
-        mean,
-        figures.Figure(f"{low} .. {high}"),
-        None if is_yardstick else figures.difference(metric, row.difference),
-        None if is_yardstick else figures.decimal(row.p_value, 4),
+        figures.measured(metric, row.mean),
+        _interval(metric, row),
+        None if row.policy == yardstick else figures.difference(metric, row.difference),
+        None if row.p_value is None else figures.decimal(row.p_value, 4),
     )
+
+
+def _interval(metric: str, row: RankedPolicy) -> figures.Figure | None:
+    if row.low is None or row.high is None:
+        return None
+    low, high = (figures.measured(metric, each) for each in (row.low, row.high))
+    return figures.Figure(f"{low} .. {high}")

@@ -95,18 +95,21 @@ def _show(screen: Screen, trial: SettingTrial) -> None:
     screen.table(
         ["policy", "mean", "against", "its mean", "difference", "95 % interval", "p"], rows
     )
+    if ranking.repeated:
+        screen.note(f"note: {ranking.repeated}")
     for note in knowledge_notes([runs[0] for runs in trial.comparison.runs.values()]):
         screen.note(note)
 
 
 def _line(names: list[str], mean: float, lead: Lead, metric: str) -> tuple[object, ...]:
     gap = lead.difference
+    ends = [figures.difference(metric, each) for each in (gap.low, gap.high) if each is not None]
     return (
         names[0],
         figures.measured(metric, mean),
         names[1],
         figures.measured(metric, lead.mean),
         figures.difference(metric, gap.mean),
-        figures.Figure(" .. ".join(figures.difference(metric, at) for at in (gap.low, gap.high))),
-        figures.decimal(lead.p_value, 4),
+        figures.Figure(" .. ".join(ends)) if ends else None,
+        None if lead.p_value is None else figures.decimal(lead.p_value, 4),
     )

@@ -243,6 +243,8 @@ def verdict(plan: TryPlan, outcome: Outcome) -> str:
     without, policy = outcome.real[outcome.rival], outcome.real["podium"]
     gpus = round(policy.gpus_allocated - without.gpus_allocated, 1)
     pods = policy.bound - without.bound
+    if all(outcome.real[arm].bound == len(plan.pods) for arm in SHOWN):
+        return "Every run placed every pod, which tells nothing of policies: try more --pods"
     over = {"stock": "kube-scheduler's defaults", "packing": "the packing profile"}[outcome.rival]
     if not gpus and not pods:
         return f"{plan.policy.name} changed nothing: as many GPUs and pods as with {over}"

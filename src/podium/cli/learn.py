@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from typer.main import get_command
 
 from podium.cli import figures
 from podium.cli.case_options import Seed
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", int, float)
 
-AGENT = "online"
 JOBS = 1000
 NEIGHBOURS = 0.2
 """Default share of jobs that run beside another one."""
@@ -91,26 +87,6 @@ def learn(
     count = _within("jobs", jobs, JOBS, 1, MOST_JOBS)
     found = _run(screen, settings, plan, count, _seeds(settings, seeds), plot)
     return print_json(found) if is_json else show(screen, found)
-
-
-def command_for(arguments: Sequence[str]) -> str:
-    """Writes the command that does what `podium simulate --policy online` did with arguments.
-
-    Those that mean nothing to it are left out.
-    """
-    takes_value = {
-        name: not getattr(option, "is_flag", False)
-        for option in get_command(app).params
-        for name in option.opts
-    }
-    kept: list[str] = []
-    rest = iter(arguments)
-    for word in rest:
-        name, has_value, _ = word.partition("=")
-        if name in takes_value:
-            kept.append(word)
-            kept += [next(rest, "")] if takes_value[name] and not has_value else []
-    return shlex.join(["podium", "learn", *kept])
 
 
 def _run(

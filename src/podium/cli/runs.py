@@ -14,7 +14,6 @@ from podium.cli import figures
 from podium.cli.group import new_app
 from podium.cli.options import Json, RunId, StoreUrl, read_settings
 from podium.cli.render import Screen, print_json
-from podium.cli.search.lineage import show_lineage
 from podium.cli.terminal import on_one_line
 from podium.errors import UnknownName, UsageError
 from podium.experiments import runs as experiments
@@ -96,7 +95,7 @@ def show(
         print_json({**plain(record), "candidates": count, "best": found})
     else:
         _show(Screen(settings.display), record, count, found)
-        show_lineage(Screen(settings.display), lineage)
+        _show_lineage(Screen(settings.display), lineage)
 
 
 @app.command()
@@ -337,3 +336,21 @@ def _moment(seconds: float) -> str:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError, OSError):  # no calendar has it
         return f"{seconds:g} s after 1970"
+
+
+def _show_lineage(screen: Screen, steps: list[Step]) -> None:
+    """Prints a candidate and its ancestors, the first of them first; nothing for one without."""
+    if len(steps) < 2:
+        return
+    print()
+    titles = ["lineage", "made by", "from", "source", "fitness", "gain", "parts"]
+    screen.table(titles, [_step_row(step) for step in steps])
+
+
+def _step_row(step: Step) -> tuple[object, ...]:
+    record = step.record
+    gain = None if step.gain is None else figures.Figure(f"{step.gain:+.3f}")
+    parents = ", ".join(f"#{each}" for each in record.parents) or None
+    fitness = figures.decimal(record.fitness, 3)
+    number = f"#{record.number}"
+    return number, step.operator, parents, record.source, fitness, gain, record.complexity

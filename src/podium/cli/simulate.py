@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from podium.cli import figures
 from podium.cli.case_options import (
@@ -27,15 +25,12 @@ from podium.cli.options import Json, Save, StoreUrl, kept_note, read_settings, t
 from podium.cli.render import Screen, print_json
 from podium.cli.signals import stoppable
 from podium.cli.watch import watching
-from podium.errors import UnknownName, UsageError, close_names
+from podium.errors import UsageError
 from podium.experiments.places import place_of
 from podium.experiments.runs import check_keeping
 from podium.experiments.simulate import Simulation
 
 if TYPE_CHECKING:
-    from typer._click.core import Context
-
-    from podium import policies
     from podium.settings import Settings
     from podium.sim import Result
 
@@ -43,25 +38,10 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-ONLINE = "online"
-"""The agent that learns run times: once a policy here, now a verb of its own."""
-
-ARGUMENTS = "podium.cli.simulate.arguments"
 STANDARD_OUTPUT = Path("-")
 
 
-class SimulateCommand(TyperCommand):
-    """Points whoever asks for the online agent, with any options, to its own verb."""
-
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Reads the arguments, unless they are those of the other verb."""
-        if f"--policy={ONLINE}" in args or ("--policy", ONLINE) in pairwise(args):
-            raise _moved(args, "flag --policy")
-        ctx.meta[ARGUMENTS] = list(args)
-        return super().parse_args(ctx, args)
-
-
-@app.command(cls=SimulateCommand)
+@app.command()
 @stoppable
 @with_blocks
 def simulate(
@@ -100,8 +80,6 @@ def simulate(
         "store.url": store,
     }
     settings = read_settings(ctx, flags)
-    if settings.simulate.policy == ONLINE:
-        raise _moved(ctx.meta[ARGUMENTS], place_of(settings, "simulate.policy"))
     screen = Screen(settings.display)
     if save is not None:
         check_keeping(settings, save)
@@ -123,35 +101,14 @@ def simulate(
         show(screen, found.summary)
 
 
-def _moved(arguments: list[str], where: str) -> UsageError:
-    from podium.cli.learn import command_for
-
-    return UsageError(
-        "the online agent has a command of its own: podium learn",
-        where=where,
-        hint=command_for(arguments),
-    )
-
-
 def _run(screen: Screen, settings: Settings, case: CaseOptions) -> Simulation:
+    from podium.experiments.case import named_policy
     from podium.experiments.simulate import simulate
 
+    reference, place = settings.simulate.policy, place_of(settings, "simulate.policy")
     with watching(screen) as listener:
-        policy = _policy(settings, is_ignoring_unknown=case.is_ignoring_unknown)
+        policy = named_policy(reference, place, is_ignoring_unknown=case.is_ignoring_unknown)
         return simulate(settings, case.inputs(), policy, listener)
-
-
-def _policy(settings: Settings, *, is_ignoring_unknown: bool) -> policies.Policy:
-    from podium.experiments.case import named_policy
-
-    reference = settings.simulate.policy
-    place = place_of(settings, "simulate.policy")
-    try:
-        return named_policy(reference, place, is_ignoring_unknown=is_ignoring_unknown)
-    except UnknownName as error:
-        if close_names(reference, [ONLINE]):
-            error.hint = f"did you mean {ONLINE}, the agent that learns run times: podium learn"
-        raise
 
 
 def _keep(

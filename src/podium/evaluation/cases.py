@@ -42,8 +42,8 @@ from podium.traces.trace import Trace
 LEFT_OUT = 0.1
 SCALES = (0.75, 1.0, 1.25)
 _BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for each node
-# Unknown to runs that were begun before.
-_LATER = (
+# Left out of what is written where they are as usual.
+_OPTIONAL = (
     *("cluster", "since", "until", "digest", "state", "duration", "topology", "shift_s"),
     *("demand", "ties"),
 )
@@ -289,7 +289,7 @@ class TrainingSet:
         """Describes the set as JSON types."""
         cases = [_as_object(case) for case in self.cases]
         told = {"cases": cases, "is_compiled": self.is_compiled, "purpose": self.purpose}
-        if len(self.stages) == 1:  # as it always was
+        if len(self.stages) == 1:
             return told
         told["stages"] = [[each.first, each.stop, each.keep] for each in self.stages]
         return {**told, "is_judged_last": True} if self.is_judged_last else told
@@ -308,7 +308,7 @@ class TrainingSet:
         if given["purpose"] not in get_args(Purpose):
             raise ValueError(f"purpose is {excerpt(given['purpose'])}")
         stages = tuple(Stage(*each) for each in given.get("stages", ()))
-        is_judged_last = given.get("is_judged_last", False)  # unknown to runs begun before
+        is_judged_last = given.get("is_judged_last", False)
         if is_judged_last not in (True, False):
             raise ValueError(f"is_judged_last is {excerpt(is_judged_last)}")
         return cls(
@@ -401,8 +401,8 @@ _BESIDE_PODS = (
 
 
 def _as_object(case: Case) -> dict[str, Any]:
-    """Describes a case; what was added to cases later is left out where nobody says it."""
-    usual = {each.name: each.default for each in fields(Case) if each.name in _LATER}
+    """Describes a case; what hardly any case says is left out where it is as usual."""
+    usual = {each.name: each.default for each in fields(Case) if each.name in _OPTIONAL}
     return {
         name: value
         for name, value in asdict(case).items()

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.model.fit import fits
-from podium.model.workload import gpu_demand
 from podium.sim import Replay, Result
 from podium.sim.funsearch import FunsearchResult
 from podium.sim.load_curve import arrived_ratio
@@ -90,7 +89,7 @@ def _replayed(result: Result) -> dict[str, float]:
     arriving = replace(usage, time_s=np.minimum(usage.time_s, result.arrival_s[-1]))
     waiting = measure_waiting(result)
     return {
-        "allocation_arriving": 100 * arriving.mean(usage.gpu_milli) / total,
+        "allocation_arriving": 100 * arriving.mean(usage.gpu_weight_milli) / total,
         "fragmentation_arriving": 100 * arriving.mean(usage.fragment_milli) / total,
         "queue_busy": 100 * queue_busy(result),
         "wait_mean_s": waiting.mean_s,
@@ -140,7 +139,8 @@ def _is_replay(result: Result) -> bool:
 def _inflated_again(result: Result) -> dict[str, float]:
     pods, count = result.pods, len(result.node)
     start = np.where(result.is_placed, result.start_s, np.inf)
-    percent = 100.0 * gpu_demand(pods) / max(1, result.plan.cluster.gpu_milli_total)
+    weights = result.plan.gpu_weight_milli
+    percent = 100.0 * weights / max(1, result.plan.cluster.gpu_milli_total)
     is_cpu_only = pods["gpu_count"] == 0
     placed, asking = int((result.is_placed & is_cpu_only).sum()), int(is_cpu_only.sum())
     return {
@@ -154,13 +154,13 @@ def _inflated_again(result: Result) -> dict[str, float]:
 def _replayed_again(result: Result) -> dict[str, float]:
     is_placed, arrival_s = result.is_placed, result.arrival_s
     last_s, start_s = arrival_s[-1], result.start_s[is_placed]
-    demand = gpu_demand(result.pods)[is_placed]
+    weights = result.plan.gpu_weight_milli[is_placed]
     within_s = np.minimum(result.finish_s[is_placed], last_s) - np.minimum(start_s, last_s)
     # The mean is taken from the first arrival to the last, or to the last change before it.
     end_s = min(float(last_s), float(result.finish_s[is_placed].max(initial=-np.inf)))
     span_s = end_s - float(arrival_s[0])
     total = max(1, result.plan.cluster.gpu_milli_total)
-    average = 100 * float((demand * within_s).sum()) / (span_s * total) if span_s > 0 else 0.0
+    average = 100 * float((weights * within_s).sum()) / (span_s * total) if span_s > 0 else 0.0
     waits_s = start_s - arrival_s[is_placed] if len(start_s) else np.zeros(1)
     return {
         "allocation_arriving": average,
@@ -177,11 +177,11 @@ def bounds_of(plan: Plan) -> dict[str, float]:
     130 % arrived load is taken: allocation never falls from there.
     """
     arrivals, total = plan.arrivals, max(1, plan.cluster.gpu_milli_total)
-    percent = 100.0 * gpu_demand(arrivals.pods) / total
+    percent = 100.0 * plan.gpu_weight_milli / total
     if plan.protocol.name != REPLAY:
-        arrived = np.cumsum(percent)
+        arrived = np.cumsum(100.0 * arrivals.gpu_weight_milli / total)
         last = [_last(arrived / 100, ratio) for ratio in (1.0, 1.3)]
-        most = [min(100.0, float(arrived[each])) for each in last]
+        most = [min(100.0, float(np.cumsum(percent)[each])) for each in last]
         after = [1 - each / len(percent) for each in last]
         names = ("allocation_100", "allocation_130", "after_100", "after_130")
         return dict(zip(names, (*most, *after), strict=True))
@@ -231,7 +231,7 @@ def _allocation(result: Result, usage: Usage, ratio: float) -> float:
 
     Small clusters skip whole percents of arrived demand, so no average over one is taken.
     """
-    milli = usage.gpu_milli[result.changes_after[last_within(result, ratio)]]
+    milli = usage.gpu_weight_milli[result.changes_after[last_within(result, ratio)]]
     return 100 * float(milli) / max(1, result.plan.cluster.gpu_milli_total)
 
 

@@ -84,7 +84,8 @@ class PolicyComparison:
         titles = ["#", "policy", metric, "95 % interval", f"vs {yardstick}", "p"]
         rows = [
             (
-                row.rank, row.policy, f"{row.mean:.4g}", f"{row.low:.4g} .. {row.high:.4g}",
+                row.rank, row.policy, f"{row.mean:.4g}",
+                "" if row.low is None else f"{row.low:.4g} .. {row.high:.4g}",
                 f"{row.difference:+.4g}", "" if row.p_value is None else f"{row.p_value:.4f}",
             )
             for row in self.ranking.rows

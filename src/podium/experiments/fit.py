@@ -27,7 +27,7 @@ DEFAULT_POLICY = "kube-default"
 
 MOST_EXPLANATIONS = 10
 MOST_ROWS = 40
-"""Pods that have a row each; of more, those that ask for the same and get the same share one."""
+"""Pods that have a row each; of more, those with the same request and answer share one."""
 
 PREEMPTION = "preemption"
 """Stands where a reason does for a pod that fits if others leave."""
@@ -98,6 +98,7 @@ class Fit:
     untried: tuple[str, ...] = ()  # what waits for something else than a node, in words
     waiting: str = ""  # the kinds of that: gated,suspended
     evicted: tuple[Evicted, ...] | None = None  # with preemption: who has to leave
+    has_wanted: bool = False  # somebody named pods beside those of the dump
 
     @property
     def is_yes(self) -> bool:
@@ -133,7 +134,9 @@ class Fit:
     @property
     def _verdict(self) -> str:
         if not self.pods:
-            return "no pod is pending"
+            is_there = self.has_wanted and not self.gaps
+            told = ": the dump has all pods that --pods names already"
+            return f"no pod is pending{told if is_there else ''}"
         counts = self.reasons
         total, unknown = len(self.pods), counts.pop(UNKNOWN, 0)
         refused = sum(counts.values())
@@ -265,6 +268,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         untried=_untried(traces[0]),
         waiting=",".join(each for each in WAITING if traces[0].left_out.get(each)),
         evicted=tuple(_evicted(result)) if has_preemption else None,
+        has_wanted=bool(inputs.wanted),
     )
 
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from podium.kube.local.daemon import DaemonError
     from podium.kube.local.server import KubeApi
     from podium.model import Cluster
-    from podium.model.cluster import GpuKind
     from podium.model.workload import PodSpec
     from podium.policies import Policy
     from podium.settings import Settings
@@ -42,7 +40,7 @@ POLL_S = 0.004
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts what became of pods, also by the GPUs that they take: cards, not devices."""
+    """Counts what became of pods, also by GPUs: the fewest cards that each takes on any node."""
 
     submitted: int = 0
     bound: int = 0
@@ -77,7 +75,7 @@ class TryPlan:
     policy: Policy
     reference: str  # by which the policy was named
     notes: tuple[str, ...] = ()
-    usual_gpus: tuple[float, ...] = ()  # of each pod, wherever it runs; or as they are asked for
+    weights: tuple[float, ...] = ()  # GPUs that each pod counts, wherever it runs; or as asked for
 
     @property
     def has_parts(self) -> bool:
@@ -108,36 +106,19 @@ class TryPlan:
     @property
     def asked(self) -> Tally:
         """Counts all pods as if they were bound."""
-        tally, usual = Tally(), self.usual_gpus or tuple(map(gpus_of, self.pods))
-        for pod, gpus in zip(self.pods, usual, strict=True):
-            tally = tally.plus(pod, gpus, is_bound=True)
-        return tally
+        return self.count("bound" for _ in self.pods)
 
     def count(self, places: Iterable[str]) -> Tally:
         """Counts all pods, in their order, by the names of their nodes; empty: not bound."""
         tally = Tally()
-        for pod, node in zip(self.pods, places, strict=True):
-            tally = tally.plus(pod, self.gpus_on(pod, node), is_bound=bool(node))
+        for pod, gpus, node in zip(self.pods, self.gpus, places, strict=True):
+            tally = tally.plus(pod, gpus, is_bound=bool(node))
         return tally
 
-    def gpus_on(self, pod: PodSpec, node: str) -> float:
-        """Sums the GPUs that a pod takes on a node: a device may be a part of one."""
-        from podium.model.records import GPU_MILLI
-        from podium.model.shares import share_on
-
-        kind = self._kinds.get(node)
-        if kind is None:
-            return gpus_of(pod)
-        count, milli = share_on(pod.gpu_count, pod.gpu_milli, pod.gpu_memory_mib, kind)
-        return count * milli / GPU_MILLI
-
-    @cached_property
-    def _kinds(self) -> dict[str, GpuKind]:
-        from podium.kube.local.workload import node_names
-
-        models = self.cluster.nodes["gpu_model"].tolist()
-        named = zip(node_names(self.cluster), models, strict=True)
-        return {name: self.cluster.gpu_kinds[model] for name, model in named if model >= 0}
+    @property
+    def gpus(self) -> tuple[float, ...]:
+        """Lists the GPUs that each pod counts, whichever node it is on."""
+        return self.weights or tuple(map(gpus_of, self.pods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +160,12 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     from podium.experiments.deployment import warnings_of
     from podium.kube.local.workload import first_pods
     from podium.model.records import GPU_MILLI
-    from podium.model.workload import gpu_demand
 
     policy = named_policy(reference, "--policy")
     case = load_case(settings, inputs)
     workload = case.workload.on(case.cluster)
-    usual = (gpu_demand(workload.pods) / GPU_MILLI).tolist()
-    pods = tuple(first_pods(workload.specs(), usual, case.cluster, most))
+    weights = tuple((workload.gpu_weight_milli / GPU_MILLI).tolist())
+    pods = tuple(first_pods(workload.specs(), weights, case.cluster, most))
     if not case.cluster.gpu_total and most is None:
         raise UsageError("the cluster has no GPUs to fill", hint="say how many pods by --pods")
     gangs = sum(bool(pod.gang) for pod in pods)
@@ -194,7 +174,7 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     left_out += [f"volumes are left out: {tied:,} pods run on any node"] if tied else []
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
-        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])), tuple(usual[: len(pods)]),
+        (*case.notes, *left_out, *policy.notes, *warnings_of([policy])), weights[: len(pods)],
     )  # fmt: skip
 
 
@@ -298,10 +278,10 @@ class _Runs:
         from podium.kube.local.workload import pod_objects
 
         tally = Tally()
-        for pod, manifest in zip(self.plan.pods, pod_objects(self.plan.pods), strict=True):
+        plan = self.plan
+        for pod, gpus, manifest in zip(plan.pods, plan.gpus, pod_objects(plan.pods), strict=True):
             self.api.create(manifest)
-            node = self._place_of(manifest)
-            tally = tally.plus(pod, self.plan.gpus_on(pod, node), is_bound=bool(node))
+            tally = tally.plus(pod, gpus, is_bound=bool(self._place_of(manifest)))
             self.listener.decided(arm, tally)
         return self.plan.count(self._all_places())
 

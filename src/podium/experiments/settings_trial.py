@@ -58,6 +58,7 @@ class SettingTrial:
         told = {"protocol": self.protocol, "metric": ranking.metric, "seeds": ranking.seeds}
         holding = [row.policy for row in ranking.rows if row.may_hold]
         told |= {"alike": alike.splitlines()} if alike else {}
+        told |= {"repeated": ranking.repeated} if ranking.repeated else {}
         return {**told, **case, "means": means, "may_hold": holding, "leads": dict(self.leads)}
 
 

@@ -68,7 +68,8 @@ class TrainingRequest:
 
         kind = algorithm_named(str(found["algorithm"])).Configuration
         own = configuration_of(kind, found["configuration"])
-        return cls(str(found["algorithm"]), own, int(found["seed"]), found["device"])
+        device = _known_device(str(found["algorithm"]), found["device"])
+        return cls(str(found["algorithm"]), own, int(found["seed"]), device)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,18 +203,11 @@ def _known_device(algorithm: str, device: Any) -> Device:
 
 def _check_device(request: TrainingRequest) -> None:
     """Refuses a GPU that is not there before a run is entered, or one of hours fails over it."""
-    if device_of(request) == "gpu" and find_spec("jax"):  # without it, learners name the extra
+    if request.device == "gpu" and find_spec("jax"):  # without it, learners name the extra
         from podium.rl.device import device_named
 
         with blaming("flag --device"):
             device_named("gpu")
-
-
-def device_of(request: TrainingRequest) -> Device:
-    """Names the device that a training takes place on: some ways to learn know only the CPU."""
-    from podium.rl.configuration import algorithm_named
-
-    return request.device if request.device in algorithm_named(request.algorithm).DEVICES else "cpu"
 
 
 def find_training(store: Store, reference: str) -> RunRecord:
@@ -293,10 +287,8 @@ def _prepared(
     announce_compilation(listener)
     if not has_tensorboard():
         listener.note(f"no TensorBoard event files are written; {install_line('rl')} adds them")
-    way, own, device = algorithm_named(request.algorithm), request.configuration, device_of(request)
-    if device != request.device:
-        listener.note(f"{request.algorithm} is trained on the CPU; a GPU would have nothing to do")
-    learner = way.make_learner(own, request.seed, device)
+    way, own = algorithm_named(request.algorithm), request.configuration
+    learner = way.make_learner(own, request.seed, request.device)
 
     def hear(progress: TrainingProgress) -> None:
         heard(progress)
@@ -355,7 +347,7 @@ def summary_of(request: TrainingRequest, progress: TrainingProgress) -> dict[str
     return {
         "algorithm": request.algorithm,
         "seed": request.seed,
-        "device": device_of(request),
+        "device": request.device,
         "iterations": progress.iterations,
         "episodes": progress.episodes,
         "steps": progress.steps,
@@ -424,13 +416,7 @@ def _read_plan(record: RunRecord) -> TrainingRequest:
         with folder.reading(PLAN):
             return TrainingRequest.from_object(found)
     except UsageError as error:
-        # Its keys meant something else: with defaults in their place it would be another training.
-        raise UsageError(
-            f"run {record.id} was begun by a Podium that trains {found['algorithm']} differently: "
-            f"{error.message}",
-            where=str(folder.path / PLAN),
-            hint="resume it with that version, or begin a new training",
-        ) from error
+        raise folder.corrupt(PLAN, error.message) from error
 
 
 def trained_policy(reference: str) -> Policy | None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import cast
 
 from podium.kube.pod import GroupKey, LivePod
-from podium.kube.surroundings import Name, shares_claims
+from podium.kube.surroundings import shares_claims
 from podium.model.constraints import PodSelector
 
 _Index = dict[Hashable, dict[str, LivePod]]
@@ -17,7 +17,6 @@ class PodTable:
 
     def __init__(self) -> None:
         self.by_uid: dict[str, LivePod] = {}
-        self.uids: dict[Name, str] = {}
         self._on: _Index = {}  # by node, also one that is not there
         self._members: _Index = {}  # by group
         self._pending: dict[str, LivePod] = {}
@@ -48,7 +47,6 @@ class PodTable:
     def put(self, pod: LivePod) -> None:
         """Adds a pod that is not there."""
         self.by_uid[pod.uid] = pod
-        self.uids[pod.namespace, pod.name] = pod.uid
         if pod.is_pending:
             self._pending[pod.uid] = pod
         for table, key in self._places(pod):
@@ -58,9 +56,6 @@ class PodTable:
         """Takes a pod out."""
         del self.by_uid[pod.uid]
         self._pending.pop(pod.uid, None)
-        # Another pod of the same name may have come before this one was seen to be gone.
-        if self.uids.get((pod.namespace, pod.name)) == pod.uid:
-            del self.uids[pod.namespace, pod.name]
         for table, key in self._places(pod):
             kept = table.get(key, {})
             kept.pop(pod.uid, None)

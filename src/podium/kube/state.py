@@ -195,16 +195,6 @@ class LiveState:
         """Finds a pod that waits or runs."""
         return self.pods.get(uid)
 
-    def pod_named(self, namespace: str, name: str) -> LivePod | None:
-        """Finds a pod that waits or runs by its name."""
-        uid = self._pods.uids.get((namespace, name))
-        return None if uid is None else self.pod(uid)
-
-    def pods_on(self, node: str) -> list[LivePod]:
-        """Lists the pods that are bound to a node."""
-        self._settle()
-        return self._pods.on(node)
-
     @property
     def pending(self) -> list[LivePod]:
         """Lists the pods that wait for a node."""

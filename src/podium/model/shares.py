@@ -6,12 +6,14 @@ tenth of an A100, and one `nvidia.com/gpu` is a quarter of a card that is advert
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.model.cluster import GpuKind
+from podium.model.fit import fitting_nodes
 from podium.model.records import ANY_MODEL, GPU_MILLI
 
 MOST_GPUS = 16
@@ -126,7 +128,7 @@ def usual_share(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Gives the share of each pod on the kind that most GPUs it may use are of.
 
-    That is what the demand of a workload is measured by, before anybody knows where pods run.
+    That is what policies are told of a pod before anybody knows where it runs.
     The GPUs of each kind are the same for all pods, or a row for each.
     """
     masks = pods["gpu_models"][:, np.newaxis]
@@ -139,3 +141,32 @@ def usual_share(
         np.where(is_usable, usual[:, 0], pods["gpu_count"]),
         np.where(is_usable, usual[:, 1], pods["gpu_milli"]),
     )
+
+
+def least_milli(
+    pods: npt.NDArray[Any], shares: Shares, nodes: npt.NDArray[Any],
+    open_to: Sequence[npt.NDArray[np.bool_]], class_of: npt.NDArray[np.int32],
+) -> npt.NDArray[np.int64]:  # fmt: skip
+    """Gives the fewest GPU milli that each pod takes on any node which fits it when empty.
+
+    The nodes are those that are open to the pod's class. A pod that fits none keeps its share.
+    """
+    own = (pods["cpu_milli"], pods["memory_mib"], pods["gpu_models"].astype(np.int64), class_of)
+    asked = np.column_stack([*own, shares.reshape(len(pods), -1)])
+    _, first, index = np.unique(asked, axis=0, return_index=True, return_inverse=True)
+    found = [
+        _least(pods[pod].copy(), shares[pod].astype(np.int64), nodes[open_to[class_of[pod]]])
+        for pod in first.tolist()
+    ]
+    return np.array(found, np.int64)[index.ravel()]
+
+
+def _least(pod: Any, shares: npt.NDArray[np.int64], nodes: npt.NDArray[Any]) -> int:
+    usual = int(pod["gpu_count"]) * int(pod["gpu_milli"])
+    milli = shares.prod(axis=1)
+    for kind in np.argsort(milli, kind="stable").tolist():
+        if shares[kind, 0] > 0:
+            pod["gpu_count"], pod["gpu_milli"] = shares[kind]
+            if fitting_nodes(pod, nodes[nodes["gpu_model"] == kind]).any():
+                return int(milli[kind])
+    return usual

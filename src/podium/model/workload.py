@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,14 @@ from podium.model.cluster import LIMIT, Cluster
 from podium.model.constraints import MOST_TERMS, UNCONSTRAINED, Constraints, Gang
 from podium.model.disruption import DisruptionBudget
 from podium.model.records import ANY_MODEL, GPU_MILLI, MAX_MODELS, POD
-from podium.model.shares import IMPOSSIBLE, gpu_shares, gpu_spreads, gpus_by_kind, usual_share
+from podium.model.shares import (
+    IMPOSSIBLE,
+    gpu_shares,
+    gpu_spreads,
+    gpus_by_kind,
+    least_milli,
+    usual_share,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,7 @@ class Workload:
     gpu_shares: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, 2): count and milli
     gpu_spreads: npt.NDArray[np.int32] | None = None  # (num_pods, num_models, num_ways, 2)
     gpu_asked: npt.NDArray[np.int32] | None = None  # (num_pods, 2): the same, as written
+    gpu_least_milli: npt.NDArray[np.int64] | None = None  # (num_pods,) on any node that fits
     class_of: npt.NDArray[np.int32] | None = None  # (num_pods,) an index into tables.classes
     tables: ConstraintTables | None = None
     # What was derived from the fields above and is asked for in every run.
@@ -174,7 +182,7 @@ class Workload:
     @property
     def gpu_milli_total(self) -> int:
         """Sums the GPU demand of all pods."""
-        return int(gpu_demand(self.pods).sum())
+        return int(self.gpu_weight_milli.sum())
 
     def derive(self, name: str, compute: Callable[[], Any]) -> Any:
         """Returns what follows from the workload alone; it is computed once."""
@@ -217,9 +225,16 @@ class Workload:
         asked = np.stack([pods["gpu_count"], pods["gpu_milli"]], axis=1)
         shares = gpu_shares(pods, memory, cluster.gpu_kinds)
         spreads = gpu_spreads(pods, memory, cluster.gpu_kinds, most)
-        pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, self._usable_gpus(cluster))
+        open_to = self._open_to(cluster)
+        class_of = np.zeros(len(self), np.int32) if self.class_of is None else self.class_of
+        usable = _usable_gpus(cluster, open_to)[class_of]
+        pods["gpu_count"], pods["gpu_milli"] = usual_share(pods, shares, usable)
         self._settle_bound(pods, shares, cluster)
-        return replace(self, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked)
+        least = least_milli(pods, shares, cluster.nodes, open_to, class_of)
+        return replace(
+            self, pods=pods, gpu_shares=shares, gpu_spreads=spreads, gpu_asked=asked,
+            gpu_least_milli=least,
+        )  # fmt: skip
 
     def _settle_bound(
         self, pods: npt.NDArray[Any], shares: npt.NDArray[np.int32], cluster: Cluster
@@ -231,22 +246,18 @@ class Workload:
             if kind >= 0 and shares[pod, kind, 0] != IMPOSSIBLE:
                 pods["gpu_count"][pod], pods["gpu_milli"][pod] = shares[pod, kind]
 
-    def _usable_gpus(self, cluster: Cluster) -> npt.NDArray[np.int64]:
-        """Counts the GPUs of each kind, for each pod where constraints leave it only some nodes."""
-        num_kinds = len(cluster.gpu_kinds)
-        every = gpus_by_kind(cluster.nodes, num_kinds)
-        if self.tables is None or self.class_of is None:
-            return every
+    def _open_to(self, cluster: Cluster) -> list[npt.NDArray[np.bool_]]:
+        """Tells of each class of pods, or of all, which nodes constraints leave open to it."""
+        if self.tables is None:
+            return [np.ones(len(cluster), np.bool_)]
         asking = [(each.node_filter, each.needs) for each in self.tables.classes]
-        found = {
-            each: gpus_by_kind(cluster.nodes[self.tables.could_take(*each)], num_kinds)
-            for each in set(asking)
-        }
-        open_to = [found[each] for each in asking]
-        # Of kinds that are as open, and for pods that no node admits, all GPUs decide.
-        weight = np.array(open_to, np.int64) * (every.sum() + 1) + every
-        usable: npt.NDArray[np.int64] = weight[self.class_of]
-        return usable
+        found = {each: self.tables.could_take(*each) for each in set(asking)}
+        return [found[each] for each in asking]
+
+    @property
+    def gpu_weight_milli(self) -> npt.NDArray[np.int64]:
+        """Tells what each pod counts in GPU demand and allocation, whichever node it is on."""
+        return gpu_demand(self.pods) if self.gpu_least_milli is None else self.gpu_least_milli
 
     def pods_as_written(self) -> npt.NDArray[Any]:
         """Copies the records, with the GPUs that were asked for before a cluster was known."""
@@ -305,6 +316,7 @@ class Workload:
             gpu_shares=None if self.gpu_shares is None else self.gpu_shares[order],
             gpu_spreads=None if self.gpu_spreads is None else self.gpu_spreads[order],
             gpu_asked=None if self.gpu_asked is None else self.gpu_asked[order],
+            gpu_least_milli=None if self.gpu_least_milli is None else self.gpu_least_milli[order],
             class_of=None if self.class_of is None else self.class_of[order],
         )
 
@@ -444,6 +456,21 @@ def model_mask(gpu_spec: str, gpu_models: tuple[str, ...]) -> int:
         return ANY_MODEL
     allowed = set(models_of(gpu_spec))
     return sum(1 << index for index, model in enumerate(gpu_models) if model in allowed)
+
+
+def _usable_gpus(
+    cluster: Cluster, open_to: Sequence[npt.NDArray[np.bool_]]
+) -> npt.NDArray[np.int64]:
+    """Counts the GPUs of each kind, those first that are open to a class: a row for each class."""
+    num_kinds = len(cluster.gpu_kinds)
+    every = gpus_by_kind(cluster.nodes, num_kinds)
+    # Many classes share one object.
+    distinct = {id(each): each for each in open_to}
+    found = {key: gpus_by_kind(cluster.nodes[each], num_kinds) for key, each in distinct.items()}
+    # Of kinds that are as open, and for pods that no node admits, all GPUs decide.
+    usable = np.array([found[id(each)] for each in open_to], np.int64)
+    weight: npt.NDArray[np.int64] = usable * (every.sum() + 1) + every
+    return weight
 
 
 def gpu_demand(pods: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -25,7 +25,6 @@ from podium.online.exploration import EXPLOITATION, EXPLORATION, FORCED, Explora
 from podium.online.failures import Failures
 from podium.online.floor import Floor
 from podium.online.in_flight import InFlight
-from podium.online.migration import FORMAT, migrated
 from podium.online.observation import Observation, Place, Request
 from podium.online.parameters import Parameters
 from podium.online.runtime import RuntimeModel
@@ -36,6 +35,9 @@ BUSY_S = 0.5
 _MOST_WEIGHED = 1000
 MOST_PLACES = 20_000
 """Places in all answers that are remembered until the next observation; each takes about 1.5 kB."""
+
+FORMAT = 1
+"""Of the exported state."""
 
 
 class Agent:
@@ -274,9 +276,8 @@ class Agent:
 
     @classmethod
     def from_object(cls, parameters: Parameters, data: Mapping[str, Any]) -> Agent:
-        """Reads a state back, of this version or an earlier one."""
+        """Reads a state back."""
         _check(parameters, data)
-        data = migrated(data, parameters)
         agent = cls(parameters)
         agent._runtime = RuntimeModel.from_object(parameters, data["runtime"])
         agent._failures = Failures.from_object(data["failures"])
@@ -437,8 +438,7 @@ def _by_share(candidate: Candidate) -> float:
 
 
 def _check(parameters: Parameters, data: Mapping[str, Any]) -> None:
-    is_known = data.get("format") in (1, FORMAT)
-    if not is_known or data.get("features") != list(parameters.features):
+    if data.get("format") != FORMAT or data.get("features") != list(parameters.features):
         raise UsageError(
             "the state was written by another version or with other features",
             where="online.features",

@@ -71,8 +71,8 @@ class Watch:
 
     @classmethod
     def from_object(cls, data: Sequence[Any]) -> Watch:
-        """Reads a watch back; those of an earlier version began with what they compared with."""
-        longer, shorter, since_longer, since_shorter = data[-4:]
+        """Reads a watch back."""
+        longer, shorter, since_longer, since_shorter = data
         return cls(float(longer), float(shorter), _read(since_longer), _read(since_shorter))
 
 

@@ -80,6 +80,6 @@ class ExplorationCap:
         """Restores counters; of a longer window, only the last decisions."""
         self._recent = deque((bool(each) for each in data["recent"]), maxlen=self._window)
         self._explored = sum(self._recent)
-        wait = data.get("wait")
+        wait = data["wait"]
         self._wait = self._pause if wait is None else min(float(wait), self._pause)
-        self._totals = {name: int(data["totals"].get(name, 0)) for name in self._totals}
+        self._totals = {name: int(data["totals"][name]) for name in self._totals}

@@ -191,12 +191,10 @@ class Failures:
         """Reads counts back."""
         made = cls()
         for job_type, row in data.items():
-            for gpu_type, (runs, failures, lost_s, *since) in row.items():
-                streak, worked, forgiven = since or (0, 0, 0)  # new since an earlier version
+            for gpu_type, (runs, failures, lost_s, *others) in row.items():
+                streak, worked, forgiven = map(int, others)
                 ended = int(runs), int(failures), float(lost_s)
-                made._add(
-                    job_type, gpu_type, Outcomes(*ended, int(streak), int(worked), int(forgiven))
-                )
+                made._add(job_type, gpu_type, Outcomes(*ended, streak, worked, forgiven))
         return made
 
     def _add(self, job_type: str, gpu_type: str, made: Outcomes) -> None:

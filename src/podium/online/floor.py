@@ -130,13 +130,10 @@ class Floor:
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Reads counts back."""
-        self._expected_s = float(data.get("expected_s", 0.0))
-        self._paid_s = float(data.get("paid_s", 0.0))
-        own = data.get("own_paid_s", {})  # an earlier version did not keep it
-        self._own_paid_s = {name: float(paid_s) for name, paid_s in own.items()}
-        counts = data.get("decisions", {})
-        self._decisions = {name: int(count) for name, count in counts.items()}
-        since = data.get("since", {})  # an earlier version did not keep it
-        self._since = {name: int(since.get(name, 0)) for name in counts}
-        self._again = {name: int(count) for name, count in data.get("again", {}).items()}
-        self._all = int(data.get("all", sum(self._decisions.values())))
+        self._expected_s = float(data["expected_s"])
+        self._paid_s = float(data["paid_s"])
+        self._own_paid_s = {name: float(paid_s) for name, paid_s in data["own_paid_s"].items()}
+        self._decisions = {name: int(count) for name, count in data["decisions"].items()}
+        self._since = {name: int(count) for name, count in data["since"].items()}
+        self._again = {name: int(count) for name, count in data["again"].items()}
+        self._all = int(data["all"])

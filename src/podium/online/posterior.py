@@ -155,10 +155,7 @@ class Posterior:
         if not data:
             return
         self._refresh()
-        if "usual" in data:
-            self._measure_from(data["usual"])
-        else:  # of an earlier version
-            self._learn_usual()
+        self._measure_from(data["usual"])
         complete, partial, freedom, other, weight = data["noise"]
         self._is_young, self._due = False, int(data["due"])
         noise = Noise((complete, partial), (freedom, other), weight)

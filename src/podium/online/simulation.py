@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,18 +42,6 @@ class Course:
     def share(self, decision_type: str) -> float:
         """Returns the share of decisions of a type."""
         return self.decision_types.count(decision_type) / len(self.decision_types)
-
-
-def simulate_loop(
-    plan: WorldPlan,
-    strategies: Sequence[str],
-    parameters: Parameters | None = None,
-    jobs: int = 1000,
-    seed: int = 0,
-) -> dict[str, Course]:
-    """Draws a world and its jobs, and lets each strategy decide the same jobs."""
-    world, drawn = draw(plan, jobs, seed)
-    return {name: play(world, drawn, name, parameters or Parameters(), seed) for name in strategies}
 
 
 def draw(plan: WorldPlan, jobs: int, seed: int) -> tuple[World, Jobs]:

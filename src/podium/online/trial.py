@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from podium.online.agent import Agent
 from podium.online.exploration import EXPLORATION, FORCED
+from podium.online.observation import Request
 from podium.online.parameters import Parameters
-from podium.online.recovery import recovered_run_times, recovered_slowdowns
 from podium.online.simulation import Array, Course, draw, play
 from podium.online.strategies import STRATEGIES
-from podium.online.world import WorldPlan
+from podium.online.world import Jobs, World, WorldPlan
 
 LATE = 200
 """Last decisions over which an agent that has learned is judged."""
@@ -21,6 +22,7 @@ LATE = 200
 BLOCKS = 100
 """Parts into which a course is cut to be drawn."""
 
+_MOST_JOB_TYPES, _MOST_SLOWDOWNS = 4, 4
 _MARKS = (10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000)
 
 
@@ -56,8 +58,8 @@ def run_trial(trial: LearningTrial, advance: Callable[[], None] = lambda: None) 
             courses.setdefault(name, []).append(course)
             runs.append({"seed": seed, "way": name, **_run(course)})
             if name == "online" and not found:
-                found["pairs"] = recovered_run_times(world, course.agent)
-                found["slowdowns"] = recovered_slowdowns(world, jobs, course.agent)
+                found["pairs"] = _recovered_run_times(world, course.agent)
+                found["slowdowns"] = _recovered_slowdowns(world, jobs, course.agent)
             advance()
     ways = {name: _means(played, trial.marks) for name, played in courses.items()}
     return {
@@ -98,3 +100,49 @@ def _figures(course: Course) -> dict[str, float]:
 def _run(course: Course) -> dict[str, Any]:
     parts: list[Array] = np.array_split(course.regret, min(BLOCKS, len(course.regret)))
     return {**_figures(course), "course": [round(float(part.mean()), 6) for part in parts]}
+
+
+def _recovered_run_times(world: World, agent: Agent) -> list[dict[str, Any]]:
+    """Compares estimates and truth for the first job types: on their best and worst GPU type."""
+    found = []
+    for job, name in enumerate(world.job_types[:_MOST_JOB_TYPES]):
+        known = agent.candidates(Request(name, tuple(world.gpu_types)))
+        hidden = world.runtime_s[job]
+        for gpu in dict.fromkeys((int(hidden.argmin()), int(hidden.argmax()))):
+            each = known[gpu]
+            found.append(
+                {
+                    "job_type": name,
+                    "gpu_type": each.gpu_type,
+                    "observations": each.observations,
+                    "true_s": float(hidden[gpu]),
+                    "mu_s": each.mu,
+                    "sigma_s": each.sigma,
+                }
+            )
+    return found
+
+
+def _recovered_slowdowns(world: World, jobs: Jobs, agent: Agent) -> list[dict[str, Any]]:
+    """Compares slowdowns and truth for the pairs of job types that met most often."""
+    size = len(world.job_types)
+    meetings = np.zeros((size, size), dtype=np.intp)
+    is_beside = jobs.neighbour >= 0
+    np.add.at(meetings, (jobs.job_type[is_beside], jobs.neighbour[is_beside]), 1)
+    often = np.argsort(-meetings, axis=None, kind="stable")[:_MOST_SLOWDOWNS]
+    found = []
+    for job, beside in zip(*np.unravel_index(often, meetings.shape), strict=True):
+        if not meetings[job, beside]:
+            continue
+        names = world.job_types[job], world.job_types[beside]
+        weighed = agent.candidates(Request(names[0], tuple(world.gpu_types), {}, names[1:]))[0]
+        found.append(
+            {
+                "job_type": names[0],
+                "beside": names[1],
+                "jobs": int(meetings[job, beside]),
+                "true_slowdown": float(world.slowdown[job, beside] - 1.0),
+                "slowdown": weighed.penalty / weighed.mu,
+            }
+        )
+    return found

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from podium.model import Cluster, Workload
-from podium.model.workload import gpu_demand
 from podium.sim.result import PLACED, Result
 
 LARGEST_LOAD = 2.0**30
@@ -21,6 +20,8 @@ _WORDS = {
     "makespan_s": "makespan",
 }  # fmt: skip
 """What tables call a metric whose own name is not plain English."""
+_OF_PLACED = ("gpu_allocation", "placed")
+"""Metrics that say which pods were placed, not where or when."""
 
 _TAINT = re.compile(r"untolerated taint \{([^:=}]+)")
 _WAYS_OUT = {
@@ -37,7 +38,9 @@ def idle_note(cluster: Cluster, workload: Workload, summaries: Sequence[dict[str
     if not cluster.gpu_total:
         return ""
     if first["protocol"] == "replay" and not any(each["waited"] for each in summaries):
-        return f"no pod waited, so there is nothing to compare{_busier(cluster, workload, first)}"
+        kept_out = _kept_out(first)
+        others = _busier(cluster, workload, first) if first["placed"] else ""
+        return f"no pod waited, so there is nothing to compare{others}{kept_out}"
     if first["protocol"] == "inflation" and all(
         each["placed"] == each["pods"] for each in summaries
     ):
@@ -48,10 +51,23 @@ def idle_note(cluster: Cluster, workload: Workload, summaries: Sequence[dict[str
     return ""
 
 
+def _kept_out(run: dict[str, Any]) -> str:
+    """Says what keeps pods out that are never placed, as no load does, and what lets them in."""
+    if not run["unplaced"]:
+        return ""
+    told = ", ".join(f"{why} {count:,}" for why, count in _most(run.get("refusals", {})))
+    way_out = _WAYS_OUT.get(next(iter(run.get("refusals", {})), ""), _BIGGER)
+    return f"; not placed: {told or run['unplaced']}: {way_out}"
+
+
+def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return Counter(counts).most_common(MOST_REASONS)
+
+
 def _busier(cluster: Cluster, workload: Workload, summary: dict[str, Any]) -> str:
     busier = busier_load(cluster, workload, summary["load"])
     if busier is None:
-        asked = gpu_demand(workload.pods).sum() / cluster.gpu_milli_total
+        asked = workload.on(cluster).gpu_milli_total / cluster.gpu_milli_total
         return (
             f": all pods together ask for {100 * asked:.0f} % of the GPUs, so no --load makes them "
             "wait; --protocol inflation fills the cluster, and a smaller --cluster may be full"
@@ -65,7 +81,7 @@ def busier_load(cluster: Cluster, workload: Workload, load: float) -> float | No
 
     None where all pods together fit: then nobody waits however fast they arrive.
     """
-    demand = gpu_demand(workload.pods).astype(np.float64)
+    demand = workload.on(cluster).gpu_weight_milli.astype(np.float64)
     if not workload.has_times or demand.sum() <= cluster.gpu_milli_total:
         return None
     assert workload.arrival_s is not None
@@ -101,14 +117,20 @@ def alike_note(
 ) -> str:  # fmt: skip
     """Says why policies cannot be ranked, and in a second line the way out; often nothing.
 
-    They cannot where no pod is placed, or where all score the same on every seed.
+    They cannot where no pod is placed, where every pod is and only placed pods count, or where all
+    score the same on every seed.
     """
     listed = list(runs.values())
     every = [run for summaries in listed for run in summaries]
     if not any(run["placed"] for run in every):
         return _nothing(every, refused)
+    if len(listed) < 2:
+        return ""
+    if metric in _OF_PLACED and all(run["placed"] == _asking(run) for run in every):
+        told = f"every policy placed every pod, so {_WORDS.get(metric, metric)} prefers none"
+        return f"{told}\n{idle or _fuller(every[0])}"
     scores = {tuple((run[metric], run["placed"]) for run in summaries) for summaries in listed}
-    if len(listed) < 2 or len(scores) > 1:
+    if len(scores) > 1:
         return ""
     who = "both policies" if len(listed) == 2 else f"all {len(listed)} policies"
     told = f"{who} place as many pods"
@@ -119,17 +141,26 @@ def alike_note(
 
 
 def _nothing(every: Sequence[dict[str, Any]], refused: Mapping[str, int]) -> str:
-    asked = sum(run["pods"] - run.get("bound", 0) for run in every)
-    most = Counter(refused).most_common(MOST_REASONS)
+    asked = sum(map(_asking, every))
+    most = _most(refused)
     told = ", ".join(f"{why}: {count:,} of {asked:,} pods" for why, count in most)
     reason = most[0][0].partition(" ")[0] if most else ""
     way_out = _WAYS_OUT.get(reason, _BIGGER)
     return f"no policy places any pod{f' ({told})' if told else ''}\n{way_out}"
 
 
+def _asking(run: dict[str, Any]) -> int:
+    return int(run["pods"] - run.get("bound", 0))
+
+
+def _fuller(run: dict[str, Any]) -> str:
+    if run["protocol"] == "replay":
+        return "--metric wait_mean_s ranks by waiting, and --protocol inflation fills the cluster"
+    return _way_out(run)
+
+
 def _left_over(run: dict[str, Any]) -> str:
-    refused = list(run.get("refusals", {}).items())[:MOST_REASONS]
-    told = ", ".join(f"{why} {count:,}" for why, count in refused)
+    told = ", ".join(f"{why} {count:,}" for why, count in _most(run.get("refusals", {})))
     return f" (not placed: {told})" if told else ""
 
 

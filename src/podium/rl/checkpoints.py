@@ -92,8 +92,7 @@ class Checkpoints:
     def _taken_up(self, path: Path, take_up: Callable[[Checkpoint], None]) -> Checkpoint:
         found = _read(path)
         facts = {**found.facts}
-        # Older releases wrote no digest.
-        if (plan := facts.pop(_PLAN, self.plan_digest)) != self.plan_digest:
+        if (plan := facts.pop(_PLAN, None)) != self.plan_digest:
             raise InputError.at(
                 path, f"the checkpoint of another run, with the plan {excerpt(plan, 20)}",
                 hint="remove it, or begin a new training",

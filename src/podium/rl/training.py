@@ -86,18 +86,9 @@ class _Tally:
     best_validation: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Any]) -> _Tally:
-        """Reads a checkpoint; older ones know of the best validation no more than its score."""
-        tally = cls(**facts)
-        if not tally.best_validation and tally.best_score is not None:
-            is_last = tally.best_episode == tally.validated_at
-            tally.best_validation = tally.validation if is_last else {SCORE: tally.best_score}
-        return tally
-
-    @classmethod
     def read(cls, facts: Mapping[str, Any], iteration: int) -> _Tally:
         """Reads what a checkpoint of an iteration kept; ValueError where nothing can be so."""
-        found = cls.restored(facts)
+        found = cls(**facts)
         counts = ("iterations", "episodes", "steps", "validated_at", "stale")
         is_whole = {name: type(getattr(found, name)) is int for name in counts}
         is_whole["best_episode"] = type(found.best_episode) in (int, type(None))

@@ -41,7 +41,7 @@ def _usage(result: Result, usage: Usage) -> Found:
     steps = np.sign(history.changes) * np.bitwise_count(history.slots[stints]) * milli
     used = np.concatenate([[0], np.cumsum(steps)])
     if not np.array_equal(used, usage.gpu_milli):
-        yield "the course of GPU allocation is not that of the placements"
+        yield "the course of the GPUs held is not that of the placements"
     if _is_overcommitted(result):
         return
     slack = _SLACK * max(1, total)
@@ -90,8 +90,9 @@ def _parts(metrics: Metrics) -> Found:
 
 def _shares(result: Result) -> Iterator[tuple[str, float]]:
     cluster, pods = result.plan.cluster, result.history.records
+    weights = result.plan.gpu_weight_milli[result.history.pod]
     for name, amounts, total in (
-        ("gpu_allocation", result.history.held_gpu_milli, cluster.gpu_milli_total),
+        ("gpu_allocation", weights, cluster.gpu_milli_total),
         ("cpu_allocation", pods["cpu_milli"], cluster.cpu_milli_total),
         ("memory_allocation", pods["memory_mib"], cluster.memory_mib_total),
     ):

@@ -20,12 +20,13 @@ class Bound:
 
     node: npt.NDArray[np.int32]  # (num_bound,) index into the cluster
     slots: npt.NDArray[np.int32]  # (num_bound,) bit mask of GPU slots
+    gpu_milli: npt.NDArray[np.int64]  # (num_bound,) held on them together
 
     def __len__(self) -> int:
         return len(self.node)
 
 
-NOBODY_BOUND = Bound(np.zeros(0, np.int32), np.zeros(0, np.int32))
+NOBODY_BOUND = Bound(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int64))
 
 
 def is_bound(workload: Workload) -> npt.NDArray[np.bool_]:
@@ -60,7 +61,8 @@ def bind(cluster: Cluster, workload: Workload) -> Bound:
         held = held_gpus(count, milli, left.tolist(), named[pod])
         left[list(held.slots)] -= held.gpu_milli
         slots[pod] = held.mask
-    return Bound(node, slots)
+    held_milli = placed_records(workload, node, slots, cluster)["gpu_milli"].astype(np.int64)
+    return Bound(node, slots, np.bitwise_count(slots) * held_milli)
 
 
 def _nodes(cluster: Cluster, workload: Workload) -> npt.NDArray[np.int32]:

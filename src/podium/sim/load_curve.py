@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from podium.model.workload import gpu_demand
 from podium.sim.result import Result
 from podium.sim.usage import usage_of
 
@@ -39,7 +38,7 @@ def load_curve(result: Result) -> LoadCurve:
     total = max(1, result.plan.cluster.gpu_milli_total)
     arrived = arrived_ratio(result)
     after = result.changes_after
-    allocation = np.round(100 * usage.gpu_milli[after] / total, 2)
+    allocation = np.round(100 * usage.gpu_weight_milli[after] / total, 2)
     fragmentation = 100 * usage.fragment_milli[after] / total
     column = np.round(100 * arrived).astype(np.int64)
     percent, index, counts = np.unique(column, return_inverse=True, return_counts=True)
@@ -53,6 +52,6 @@ def load_curve(result: Result) -> LoadCurve:
 
 def arrived_ratio(result: Result) -> npt.NDArray[np.float64]:
     """Gives the GPU demand up to each arrival over capacity; 0 where there are no GPUs."""
-    demand = np.cumsum(gpu_demand(result.plan.arrivals.pods)).astype(np.float64)
+    demand = np.cumsum(result.plan.arrivals.gpu_weight_milli).astype(np.float64)
     capacity = result.plan.cluster.gpu_milli_total
     return demand / capacity if capacity else np.zeros(len(demand))

@@ -1,9 +1,10 @@
 """Defines every figure of a run, once, with its unit in its name.
 
 Allocation is the share of capacity that pods hold: averaged over the time from the first
-arrival to the last departure under replay, and at the end otherwise. Failed attempts weigh in
-no average. Pods that ran before the run began hold their share, and are otherwise not counted:
-nobody decided about them.
+arrival to the last departure under replay, and at the end otherwise. Of GPUs, a pod counts the
+fewest cards that it takes on any node which fits it: on another it may hold more, and no policy
+gains by that. Failed attempts weigh in no average. Pods that ran before the run began hold their
+share, and are otherwise not counted: nobody decided about them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def measure(result: Result) -> Metrics:
     idle = cluster.gpu_milli_total - usage.gpu_milli
     shares = np.divide(usage.fragment_milli, idle, out=np.zeros_like(idle), where=idle > 0)
     return Metrics(
-        gpu_allocation=usage.mean(usage.gpu_milli) / gpu_total,
+        gpu_allocation=usage.mean(usage.gpu_weight_milli) / gpu_total,
         cpu_allocation=usage.mean(usage.cpu_milli) / max(1, cluster.cpu_milli_total),
         memory_allocation=usage.mean(usage.memory_mib) / max(1, cluster.memory_mib_total),
         fragmentation=usage.mean(usage.fragment_milli) / gpu_total,

@@ -15,7 +15,6 @@ from podium.files.excerpt import excerpt
 from podium.files.json_text import JsonError, parse_value
 from podium.files.text_file import reading
 from podium.model import Cluster, Workload
-from podium.model.workload import gpu_demand
 from podium.sim.bound import is_bound
 
 RANK_STREAM, ORDER_STREAM, DEMAND_STREAM = 1, 2, 3
@@ -48,7 +47,7 @@ def inflate(cluster: Cluster, workload: Workload, ratio: float, seed: int) -> Or
     random = stream(seed, ORDER_STREAM)
     if workload.gangs:
         return _inflated_by_gangs(cluster, workload, ratio, random)
-    demand = gpu_demand(workload.pods)
+    demand = workload.gpu_weight_milli
     limit = ratio * cluster.gpu_milli_total
     arrivals = random.permutation(len(workload)).astype(np.int64)
     total = int(demand.sum())
@@ -59,7 +58,7 @@ def inflate(cluster: Cluster, workload: Workload, ratio: float, seed: int) -> Or
         gone = min(total - limit, float(demand[arrivals].sum()))
         return Order(_thinned(arrivals, demand, total, total - gone, random))
     extra: list[int] = []
-    per_gpu = workload.pods["gpu_milli"]
+    per_gpu = np.minimum(workload.pods["gpu_milli"], demand)
     if demand.max(initial=0) > 0:
         while True:
             pod = int(random.integers(len(workload)))
@@ -75,7 +74,7 @@ def _inflated_by_gangs(
 ) -> Order:
     """Does the same with whole gangs: their pods arrive one after the other, or not at all."""
     units = _units(workload)
-    demand = gpu_demand(workload.pods)
+    demand = workload.gpu_weight_milli
     weights = np.array([int(demand[unit].sum()) for unit in units])
     limit = ratio * cluster.gpu_milli_total
     total = int(demand[is_bound(workload)].sum())

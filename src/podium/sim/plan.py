@@ -62,6 +62,15 @@ class Plan:
         # Whoever is evicted waits as a late member of a gang does, which the plain core leaves out.
         return "plain" if self.is_plain and not self.protocol.preemption else "full"
 
+    @property
+    def gpu_weight_milli(self) -> npt.NDArray[np.int64]:
+        """Tells what each pod counts in GPU allocation; of one that runs already, what it holds."""
+        weights = self.arrivals.gpu_weight_milli
+        if not len(self.bound):
+            return weights
+        held = self.bound.gpu_milli
+        return np.append(np.minimum(weights[: len(held)], held), weights[len(held) :])
+
     def __repr__(self) -> str:
         return (
             f"<Plan of {escaped(self.policy.name)} on {escaped(self.cluster.name)}: "

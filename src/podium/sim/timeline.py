@@ -123,7 +123,7 @@ def _sampled(result: Result, usage: Usage, moments: _Moments) -> Timeline:
         time_s=moments.time_s,
         arrived_ratio=load[moments.arrived],
         changes=at.astype(np.float64),
-        gpu_allocation=usage.gpu_milli[at] / gpu_total,
+        gpu_allocation=usage.gpu_weight_milli[at] / gpu_total,
         cpu_allocation=usage.cpu_milli[at] / max(1, cluster.cpu_milli_total),
         memory_allocation=usage.memory_mib[at] / max(1, cluster.memory_mib_total),
         fragmentation=usage.fragment_milli[at] / gpu_total,

@@ -18,7 +18,8 @@ class Usage:
     """Tells what was in use after each placement and release."""
 
     time_s: Column  # all 0 where nothing leaves: such a run is judged by how it ends
-    gpu_milli: Column
+    gpu_milli: Column  # held, which the same pods may do more or less of on other nodes
+    gpu_weight_milli: Column  # what the pods that run count, wherever they are
     cpu_milli: Column
     memory_mib: Column
     nodes_in_use: Column
@@ -44,6 +45,7 @@ def _walk(result: Result) -> Usage:
     from podium.sim.kernel.walk import walker
 
     plan, history = result.plan, result.history
+    weights = plan.gpu_weight_milli[history.pod]
     changes, pods = history.changes, history.records
     written = np.zeros((2, len(changes) + 1))
     typical = typical_pods(plan.trace.shapes())
@@ -53,6 +55,7 @@ def _walk(result: Result) -> Usage:
     return Usage(
         time_s=_times(result),
         gpu_milli=_running_sum(changes, history.held_gpu_milli),
+        gpu_weight_milli=_running_sum(changes, weights),
         cpu_milli=_running_sum(changes, pods["cpu_milli"]),
         memory_mib=_running_sum(changes, pods["memory_mib"]),
         nodes_in_use=written[0],

@@ -160,13 +160,6 @@ def take_turn(connection: Connection) -> None:
         connection.execute(_TAKE_TURN, {"key": TURN_LOCK})
 
 
-def let_take_its_time(connection: Connection) -> None:
-    """Lifts the limits of time for what is rare and may take long, until the transaction ends."""
-    if connection.dialect.name == POSTGRESQL:
-        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
-        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-
-
 def _objection(url: URL, error: DBAPIError) -> PodiumError:
     if error.connection_invalidated:  # PostgreSQL hung up
         problem = f"the store cannot be used: {_first_line(error)}"

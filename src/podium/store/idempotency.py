@@ -126,9 +126,7 @@ def known_of(connection: Connection, rows: Sequence[Cells]) -> list[tuple[str, C
 def _is_same(row: Cells, known: Cells, kind: str) -> bool:
     if any(row[name] != known[name] for name in _COMPARED):
         return False
-    # Of what was stored before the two were distinguished, nobody knows which name it had.
-    is_distinguished = known[KEY] != known[JOB_ID]
-    if kind == KEY and is_distinguished and row[JOB_ID] != known[JOB_ID]:
+    if kind == KEY and row[JOB_ID] != known[JOB_ID]:
         return False
     # A request is sent again as it was; a job may be told of again in other words.
     said = {row["unlearned"], known["unlearned"]}

@@ -55,7 +55,8 @@ def run_row(record: RunRecord) -> dict[str, Any]:
         raise UsageError(f"{record.id!a} cannot be the id of a run", hint=advice)
     if record.status not in STATUSES:
         raise UnknownName.among("status", record.status, STATUSES, where=f'run "{record.id}"')
-    return _row(without_secrets(record), _RUN_CELLS, f'run "{record.id}"')
+    shown = {name: _NONE_KNOWN.hide_all(getattr(record, name)) for name in _TOLD}
+    return _row(replace(record, **shown), _RUN_CELLS, f'run "{record.id}"')
 
 
 def is_id(text: str) -> bool:
@@ -81,13 +82,7 @@ def run_of(row: Row[Any]) -> RunRecord:
     Raises:
         DamagedRow: it cannot be read.
     """
-    return without_secrets(_record(RunRecord, row, _RUN_VALUES, ("runs", row.id)))
-
-
-def without_secrets(record: RunRecord) -> RunRecord:
-    """Hides passwords in what a run was asked for and came to; runs of old were kept with them."""
-    shown = {name: _NONE_KNOWN.hide_all(getattr(record, name)) for name in _TOLD}
-    return replace(record, **shown)
+    return _record(RunRecord, row, _RUN_VALUES, ("runs", row.id))
 
 
 def candidate_of(row: Row[Any]) -> CandidateRecord:

@@ -187,12 +187,12 @@ class RunFolder:
             raise too_large(self.path / name, most_bytes)
         return found
 
-    def read(self, name: str, newest: int = 1) -> dict[str, Any]:
+    def read(self, name: str, version: int = 1) -> dict[str, Any]:
         """Reads a JSON file of the run; one without a "version" is of version 1.
 
         Raises:
             MissingError: there is none.
-            UsageError: its version is beyond the newest that can be read.
+            UsageError: it has another version.
             InputError: nothing wrote it so.
         """
         if not self.has(name):
@@ -206,7 +206,11 @@ class RunFolder:
             raise self.corrupt(name, str(error)) from error
         if not isinstance(found, dict):
             raise self.corrupt(name, "it is not an object")
-        self._check_version(name, found.get(VERSION, 1), newest)
+        if (theirs := found.get(VERSION, 1)) != version:
+            raise UsageError(
+                f"{name} has version {excerpt(theirs)}, but this Podium reads version {version}",
+                where=str(self.path), hint="use the Podium that wrote it, or begin a new run",
+            )  # fmt: skip
         return found
 
     @contextmanager
@@ -216,15 +220,6 @@ class RunFolder:
             yield
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self.corrupt(name, excerpt(error, 200)) from error
-
-    def _check_version(self, name: str, version: object, newest: int) -> None:
-        if type(version) is not int or version < 1:
-            raise self.corrupt(name, f"version is {excerpt(version)}")
-        if version > newest:
-            raise UsageError(
-                f"{name} has version {version}, but this Podium reads versions only up to {newest}",
-                where=str(self.path), hint="install the newer Podium that wrote it",
-            )  # fmt: skip
 
     def _unopened(self, name: str, error: OSError) -> InputError:
         if error.errno in NOT_A_FILE:

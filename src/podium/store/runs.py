@@ -14,7 +14,7 @@ from podium.store.cells import text_cell, text_of
 from podium.store.engine import reading, writing
 from podium.store.records import STATUSES, DamagedRow, RunRecord
 from podium.store.rows import run_of, run_row, summary_cell
-from podium.store.schema import CANDIDATES, RUNS
+from podium.store.schema import RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,6 @@ class Runs:
     def delete(self, id: str) -> None:
         """Deletes a run with all that belongs to it, but not its folder."""
         with writing(self.engine) as connection:
-            # A table that somebody made may not know which run its rows belong to.
-            connection.execute(delete(CANDIDATES).where(CANDIDATES.c.run_id == id))
             if not connection.execute(delete(RUNS).where(RUNS.c.id == id)).rowcount:
                 raise unknown_run(connection, id)
 

@@ -1,4 +1,4 @@
-"""Declares the tables of the newest schema, and the steps that lead to it.
+"""Declares the tables, and creates them in an empty database.
 
 Texts, numbers and flags have a column each. What is a list or a mapping is JSON in a column of
 text: both databases give it back as it was written, to the last bit of a float.
@@ -6,11 +6,58 @@ text: both databases give it back as it was written, to the last bit of a float.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, MetaData, Table, Text
+from typing import Any
 
-from podium.store.migrations import Migration
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Engine,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.types import UserDefinedType
+
+from podium.errors import InputError, UsageError
+from podium.store.address import POSTGRESQL, label_of
+from podium.store.engine import reading, writing
+
+SCHEMA = 1
+"""Counts the forms that the tables have had; a store of another one is refused."""
+
+_LOCK = 0x706F6469756D
+"""The lock of PostgreSQL that processes queue for to create tables: "podium" in ASCII."""
+
+
+class _Untyped(UserDefinedType[Any]):
+    """SQLite makes 0.0 of -0.0 in a column of numbers; one without a type keeps every bit."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_options: object) -> str:
+        """Returns what is written behind the name of the column."""
+        return ""
+
+
+_NUMBER: Double[float] = Double().with_variant(_Untyped(), "sqlite")
+# A key that is an INTEGER to the letter needs no index besides the table in SQLite.
+_ID = BigInteger().with_variant(Integer(), "sqlite")
 
 METADATA = MetaData()
+
+_VERSION = Column("version", BigInteger, primary_key=True, autoincrement=False)
+VERSIONS = Table("podium_schema", METADATA, _VERSION)
 
 RUNS = Table(
     "runs",
@@ -18,7 +65,7 @@ RUNS = Table(
     Column("id", Text, primary_key=True),
     Column("kind", Text, nullable=False),
     Column("name", Text, nullable=False),
-    Column("created_s", Double, nullable=False),
+    Column("created_s", _NUMBER, nullable=False),
     Column("settings", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("summary", Text, nullable=False),
@@ -46,24 +93,28 @@ CANDIDATES = Table(
     Column("accepted", Boolean, nullable=False),
     Column("gate", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("fitness", Double),
+    Column("fitness", _NUMBER),
     Column("complexity", BigInteger, nullable=False),
     Column("may_hold", Boolean, nullable=False),
     Column("scores", Text, nullable=False),
     Column("cases", Text, nullable=False),
     Column("diagnostics", Text, nullable=False),
-    Column("seconds", Double, nullable=False),
+    Column("seconds", _NUMBER, nullable=False),
     Column("cost", Text, nullable=False),
 )
+Index(
+    "candidates_by_fitness",
+    CANDIDATES.c.run_id, CANDIDATES.c.accepted, CANDIDATES.c.fitness.desc(), CANDIDATES.c.number,
+)  # fmt: skip
 
 OBSERVATIONS = Table(
     "observations",
     METADATA,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
-    Column("recorded_s", Double, nullable=False),
+    Column("id", _ID, primary_key=True, autoincrement=False),
+    Column("recorded_s", _NUMBER, nullable=False),
     Column("job_type", Text, nullable=False),
     Column("gpu_type", Text, nullable=False),
-    Column("runtime_s", Double, nullable=False),
+    Column("runtime_s", _NUMBER, nullable=False),
     Column("colocated_job_types", Text, nullable=False),
     Column("features", Text, nullable=False),
     Column("source", Text, nullable=False),
@@ -72,6 +123,7 @@ OBSERVATIONS = Table(
     Column("forgets", Text, nullable=False),
     Column("outcome", Text, nullable=False),
     Column("unlearned", Text, nullable=False),
+    Index("observations_by_pair", "job_type", "gpu_type", "id"),
 )
 
 CHECKPOINTS = Table(
@@ -80,104 +132,69 @@ CHECKPOINTS = Table(
     Column("name", Text, primary_key=True),
     Column("last_id", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
-    Column("recorded_s", Double, nullable=False),
+    Column("recorded_s", _NUMBER, nullable=False),
 )
 
-MIGRATIONS = (
-    Migration(
-        1,
-        "runs and candidates",
+
+def prepare(engine: Engine) -> None:
+    """Creates the tables of an empty database; several processes may do so at the same time.
+
+    Raises:
+        UsageError: the tables have another form.
+        InputError: a view stands in the place of a table, or a trigger acts on one.
+    """
+    _refuse_programs(engine)
+    with reading(engine) as connection:
+        found = _schema_of(connection)
+    if found is None:
+        with writing(engine) as connection:
+            found = _created(connection)
+    if found != SCHEMA:
+        raise UsageError(
+            f"the store has schema {found}, but this Podium reads schema {SCHEMA}",
+            where=label_of(engine.url),
+            hint="use the Podium that wrote it, or name another store",
+        )
+
+
+def _created(connection: Connection) -> int:
+    if connection.dialect.name == POSTGRESQL:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    found = _schema_of(connection)  # another process may have been faster
+    if found is not None:
+        return found
+    METADATA.create_all(connection, checkfirst=False)
+    connection.execute(insert(VERSIONS), {"version": SCHEMA})
+    return SCHEMA
+
+
+def _schema_of(connection: Connection) -> int | None:
+    if not inspect(connection).has_table(VERSIONS.name):
+        return None
+    found: int | None = connection.scalar(select(func.max(VERSIONS.c.version)))
+    return found
+
+
+def _refuse_programs(engine: Engine) -> None:
+    # A view could compute for ever, and fill the memory with rows that nobody wrote; a trigger
+    # could undo, or do again, what is written and deleted.
+    if engine.dialect.name == POSTGRESQL:
+        return
+    with reading(engine) as connection:
+        found = connection.exec_driver_sql("PRAGMA table_list").all()
+        listed = "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"
+        triggers = connection.exec_driver_sql(listed).all()
+    told = [
+        (f'"{name}" is a {kind} and not a table', "restore a backup, or name another store")
+        for _, name, kind, *_ in found
+        if name.lower() in METADATA.tables and kind != "table"
+    ] + [
         (
-            """\
-CREATE TABLE runs (
-    id TEXT NOT NULL PRIMARY KEY,
-    kind TEXT NOT NULL,
-    name TEXT NOT NULL,
-    created_s DOUBLE PRECISION NOT NULL,
-    settings TEXT NOT NULL,
-    status TEXT NOT NULL,
-    summary TEXT NOT NULL,
-    folder TEXT NOT NULL
-)""",
-            """\
-CREATE TABLE candidates (
-    run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    number BIGINT NOT NULL,
-    batch BIGINT NOT NULL,
-    island BIGINT NOT NULL,
-    kind TEXT NOT NULL,
-    source TEXT NOT NULL,
-    operators TEXT NOT NULL,
-    parents TEXT NOT NULL,
-    prompt TEXT NOT NULL,
-    thought TEXT NOT NULL,
-    text TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    signature TEXT NOT NULL,
-    behaviour TEXT NOT NULL,
-    state TEXT NOT NULL,
-    accepted BOOLEAN NOT NULL,
-    gate TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    fitness DOUBLE PRECISION,
-    complexity BIGINT NOT NULL,
-    may_hold BOOLEAN NOT NULL,
-    scores TEXT NOT NULL,
-    cases TEXT NOT NULL,
-    diagnostics TEXT NOT NULL,
-    seconds DOUBLE PRECISION NOT NULL,
-    cost TEXT NOT NULL,
-    PRIMARY KEY (run_id, number)
-)""",
-            "CREATE INDEX candidates_by_fitness"
-            " ON candidates (run_id, accepted, fitness DESC, number)",
-        ),
-    ),
-    Migration(
-        2,
-        "observations and checkpoints",
-        (
-            """\
-CREATE TABLE observations (
-    id BIGINT NOT NULL PRIMARY KEY,
-    recorded_s DOUBLE PRECISION NOT NULL,
-    job_type TEXT NOT NULL,
-    gpu_type TEXT NOT NULL,
-    runtime_s DOUBLE PRECISION NOT NULL,
-    colocated_job_types TEXT NOT NULL,
-    features TEXT NOT NULL,
-    source TEXT NOT NULL,
-    key TEXT UNIQUE
-)""",
-            "CREATE INDEX observations_by_pair ON observations (job_type, gpu_type, id)",
-            """\
-CREATE TABLE checkpoints (
-    name TEXT NOT NULL PRIMARY KEY,
-    last_id BIGINT NOT NULL,
-    state TEXT NOT NULL,
-    recorded_s DOUBLE PRECISION NOT NULL
-)""",
-        ),
-    ),
-    Migration(
-        3,
-        "names of jobs apart from keys of requests, and names to forget",
-        (
-            "ALTER TABLE observations ADD COLUMN job_id TEXT",
-            # Until now either was the key; nobody can tell any more which it was.
-            "UPDATE observations SET job_id = key",
-            "CREATE UNIQUE INDEX observations_by_job ON observations (job_id)",
-            "ALTER TABLE observations ADD COLUMN forgets TEXT NOT NULL DEFAULT ''",
-        ),
-    ),
-    Migration(
-        4,
-        "how observed jobs ended, and what else was said of them",
-        (
-            # Until now only runs that succeeded were kept.
-            "ALTER TABLE observations ADD COLUMN outcome TEXT NOT NULL DEFAULT ''",
-            "ALTER TABLE observations ADD COLUMN unlearned TEXT NOT NULL DEFAULT ''",
-        ),
-    ),
-)
-"""Every step from an empty database on; new ones are added at the end."""
+            f'the trigger "{name}" changes what Podium keeps in "{table}"',
+            f'DROP TRIGGER "{name}" in sqlite3 removes it; or name another store',
+        )
+        for name, table in triggers
+        if table.lower() in METADATA.tables
+    ]
+    for problem, hint in told:
+        raise InputError.at(label_of(engine.url), problem, hint=hint)

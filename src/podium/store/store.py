@@ -11,10 +11,9 @@ from podium.store.candidates import Candidates
 from podium.store.checkpoints import Checkpoints
 from podium.store.closing import Closing
 from podium.store.engine import BUSY_S, open_engine, surest
-from podium.store.migrations import TABLE, migrate, refuse_programs
 from podium.store.observations import Observations
 from podium.store.runs import Runs
-from podium.store.schema import METADATA, MIGRATIONS
+from podium.store.schema import prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +56,20 @@ class Store(Closing):
 
 
 def open_store(url: str, limit_s: float = BUSY_S) -> Store:
-    """Opens a store, made or brought to the newest schema if need be.
+    """Opens a store; one that is not there is created.
 
     Args:
         url: `sqlite:///FILE`, `postgresql://USER@HOST/DATABASE`, or the path of a SQLite file.
         limit_s: how long a writer waits for others.
 
     Raises:
-        UsageError: the address cannot be used, or a newer Podium wrote the store.
+        UsageError: the address cannot be used, or the store has another schema.
         MissingError: the database cannot be reached, or its driver is not installed.
         InputError: the file is something else.
     """
     engine = open_engine(read_address(url), limit_s)
     try:
-        refuse_programs(engine, {TABLE, *METADATA.tables})
-        migrate(engine, MIGRATIONS)
+        prepare(engine)
     except BaseException:
         engine.dispose()
         raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from podium.model.cluster import Cluster
 from podium.model.records import GPU_MILLI
 from podium.model.shares import IMPOSSIBLE
 from podium.model.workload import Workload, models_of
-from podium.traces.catalogue import LoadOptions, load_trace
 from podium.traces.demand import asked, offered, peak
 from podium.traces.notes import counted, some
 from podium.traces.rejects import LEFT_OUT
@@ -29,15 +27,6 @@ _TAINTED = (
 _KIND = ["cpu_milli_total", "memory_mib_total", "gpu_count", "gpu_model"]
 _FEW_GPUS = "it asks for GPUs that no node has"
 _TOGETHER = "no single node has all of it together"
-
-
-def check_trace(
-    reference: str,
-    options: LoadOptions = LoadOptions(),  # noqa: B008 - frozen
-) -> list[str]:
-    """Loads a trace and lists what is wrong with it; an empty list means nothing."""
-    trace = load_trace(reference, replace(options, is_skipping_bad=True))
-    return findings(trace)
 
 
 def findings(trace: Trace) -> list[str]:

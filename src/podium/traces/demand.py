@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from podium.model.cluster import Cluster
 from podium.model.records import GPU_MILLI
-from podium.model.workload import Workload, gpu_demand
+from podium.model.workload import Workload
 
 RESOURCES = ("gpu", "cpu", "memory")
 
@@ -19,7 +19,7 @@ def asked(workload: Workload) -> dict[str, npt.NDArray[np.int64]]:
     """Gives each pod's demand per resource, in milli-GPU, milli-CPU and MiB."""
     pods = workload.pods
     return {
-        "gpu": gpu_demand(pods),
+        "gpu": workload.gpu_weight_milli,
         "cpu": pods["cpu_milli"].astype(np.int64),
         "memory": pods["memory_mib"].astype(np.int64),
     }

@@ -12,7 +12,7 @@ from podium.model.classes import PODS
 from podium.model.cluster import Cluster
 from podium.model.constraints import UNSCHEDULABLE, Constraints
 from podium.model.records import GPU_MILLI
-from podium.model.workload import Workload, gpu_demand
+from podium.model.workload import Workload
 from podium.traces.demand import asked, offered, peak, pod_classes, shares
 from podium.traces.kubernetes.state import LEFT_OUT
 from podium.traces.trace import Trace
@@ -131,7 +131,7 @@ _CONSTRAINTS: Mapping[str, Callable[[Constraints], bool]] = {
 
 
 def _workload(workload: Workload) -> dict[str, Any]:
-    demand = gpu_demand(workload.pods)
+    demand = workload.gpu_weight_milli
     classes = {
         name: {"pods": int(mask.sum()), "gpu_share": _part(demand[mask].sum(), demand.sum())}
         for name, mask in pod_classes(workload.pods).items()

@@ -57,11 +57,16 @@ def test_pods_are_counted_by_what_they_ask_for():
     }  # fmt: skip
 
 
-def test_devices_are_counted_as_the_cards_that_they_are():
-    shared = [NodeSpec("a", 8000, 8192, 2, "T4", gpu_replicas=4), NODES[1]]
-    plan = replace(plan_of(PODS[0], PODS[0]), cluster=Cluster.of(shared), usual_gpus=(0.25, 0.25))
-    assert plan.count(["a", "b"]).gpus_allocated == 1.25
-    assert plan.asked.gpus_allocated == 0.5
+def test_a_pod_counts_the_same_gpus_on_every_node():
+    plan = replace(plan_of(PODS[0], PODS[0]), weights=(0.25, 0.25))
+    assert plan.count(["a", "b"]).gpus_allocated == plan.asked.gpus_allocated == 0.5
+    assert plan.count(["a", ""]).gpus_allocated == plan.count(["", "b"]).gpus_allocated == 0.25
+
+
+def test_where_every_run_places_every_pod_no_policy_is_said_to_win():
+    full = PLAN.count(["a", "a", "b", "b"])
+    told = verdict(PLAN, outcome(full, full))
+    assert told == "Every run placed every pod, which tells nothing of policies: try more --pods"
 
 
 def test_a_table_has_a_row_for_each_class_the_smallest_first():

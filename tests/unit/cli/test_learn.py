@@ -91,53 +91,6 @@ def test_without_neighbours_there_are_no_slowdowns_to_read(run):
     assert "beside" not in result.stdout.split("forced", 1)[1]
 
 
-@pytest.fixture
-def simulate(runner):
-    return lambda *arguments: runner.invoke(app, ["simulate", *map(str, arguments)])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "command"),
-    [
-        ("--policy online", "podium learn"),
-        ("--policy=online --seed 7 --json", "podium learn --seed 7 --json"),
-        ("--jobs 60 --policy online --noise=0.1 --plot a.svg",
-         "podium learn --jobs 60 --noise=0.1 --plot a.svg"),
-        ("--trace openb --policy online --skip-bad --seeds 1-3", "podium learn --seeds 1-3"),
-        ("--policy online --seeds", "podium learn --seeds ''"),
-    ],
-)  # fmt: skip
-def test_whoever_asks_simulate_for_the_agent_is_given_the_command(simulate, arguments, command):
-    result = simulate(*arguments.split())
-    assert result.exit_code == 2
-    if "--json" in arguments:
-        assert json.loads(result.stderr)["error"]["hint"] == command
-    else:
-        assert f"  try: {command}\n" in result.stderr
-        assert "the online agent has a command of its own" in result.stderr
-
-
-def test_the_command_that_is_given_runs(simulate, runner):
-    given = simulate("--policy", "online", *SMALL, "--neighbours", 0).stderr
-    command = given.split("try: podium ", 1)[1].split()
-    assert runner.invoke(app, command).exit_code == 0
-
-
-def test_the_agent_in_the_settings_is_sent_there_too(simulate):
-    Path("podium.toml").write_text('[simulate]\npolicy = "online"\n')
-    result = simulate("--seed", 3)
-    assert result.exit_code == 2
-    assert "podium.toml" in result.stderr
-    assert "  try: podium learn --seed 3\n" in result.stderr
-
-
-@pytest.mark.parametrize("option", ["--jobs", "--job-types", "--gpu-types", "--noise", "--seeds"])
-def test_its_options_are_no_options_of_simulate(simulate, option):
-    result = simulate("--policy", "first-fit", option, "1")
-    assert result.exit_code == 2
-    assert f"No such option: {option}" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -193,10 +146,3 @@ def test_a_plot_that_cannot_be_drawn_is_refused_before_anything_runs(run, tmp_pa
     assert result.exit_code == 3
     assert install_line("plots") in result.stderr
     assert not list(tmp_path.glob("plot.*"))
-
-
-@pytest.mark.parametrize(("name", "is_meant"), [("onlin", True), ("bestfit", False)])
-def test_whoever_misspells_the_agent_is_told_its_name(simulate, name, is_meant):
-    result = simulate("--policy", name)
-    assert result.exit_code == 2
-    assert ("did you mean online, the agent" in result.stderr) == is_meant

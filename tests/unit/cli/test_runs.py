@@ -337,10 +337,3 @@ def test_tables_that_were_changed_by_hand_are_not_blamed_on_the_disk(run, store)
     assert done.exit_code == 3
     assert "changed by hand" in done.stderr
     assert "space" not in done.stderr
-
-
-def test_an_empty_note_of_the_schema_alone_is_no_obstacle(run, tmp_path):
-    with sqlite3.connect(tmp_path / "new.db") as connection:
-        connection.execute("CREATE TABLE podium_schema (version, name, applied_s)")
-    connection.close()
-    assert run("list", "--store", tmp_path / "new.db").exit_code == 0

@@ -50,12 +50,12 @@ def test_the_summary_tells_the_validation_of_the_policy_that_is_kept(run, traine
     assert told in run("runs", "list").stdout
 
 
-def test_an_older_plan_of_a_q_table_on_a_gpu_is_continued_on_the_cpu(run, trained):
+def test_a_plan_of_a_q_table_on_a_gpu_is_refused(run, trained):
     file = Path(trained()["folder"]) / "plan.json"
     file.write_text(file.read_text().replace('"device": "cpu"', '"device": "gpu"'))
-    done = run("train", "resume", "first", "--episodes", 12, "--json")
-    assert "qtable is trained on the CPU" in done.stderr
-    assert json.loads(done.stdout)["device"] == "cpu"
+    done = run("train", "resume", "first", "--episodes", 12)
+    assert done.exit_code == 2
+    assert "corrupt run file: qtable is trained on the CPU" in done.stderr
 
 
 @pytest.mark.parametrize("verb", ["qtable", "mlp", "ppo", "resume", "ablate"])
@@ -155,15 +155,15 @@ def test_a_training_is_continued_as_if_it_had_not_ended(run, trained):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_training_that_was_planned_otherwise_is_refused(run, trained):
+def test_a_training_with_an_unknown_setting_is_refused(run, trained):
     file = Path(trained()["folder"]) / "plan.json"
     plan = json.loads(file.read_text())
     plan["configuration"]["learning"]["weight_100"] = 0.05
     file.write_text(json.dumps(plan))
     refused = run("train", "resume", "first", "--episodes", 16)
     assert refused.exit_code == 2
-    assert "begun by a Podium that trains qtable differently" in refused.stderr
-    assert "begin a new training" in refused.stderr
+    assert "corrupt run file" in refused.stderr
+    assert "weight_100" in refused.stderr
 
 
 def test_the_files_of_a_run_are_there(trained):

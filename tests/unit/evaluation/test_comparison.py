@@ -1,6 +1,6 @@
 import pytest
 
-from podium.evaluation.comparison import BASELINES, METRICS, compare
+from podium.evaluation.comparison import BASELINES, METRICS, compare, leads_of
 from podium.reports.summary import summarise
 from support.runs import three_pods
 
@@ -85,6 +85,46 @@ def test_a_policy_equal_to_the_yardstick_is_no_better():
     found = ranked("gpu_allocation", fgd=runs(0.9, 0.8), mine=runs(0.9, 0.8))
     assert found.rows[1].p_value == 1.0
     assert found.rows[1].difference == 0
+
+
+def test_seeds_that_are_one_run_have_no_interval_and_no_p():
+    same = runs(0.9, 0.9, 0.9, 0.9, 0.9, 0.9)
+    found = ranked("gpu_allocation", fgd=same, mine=runs(*[0.8] * 6))
+    for row in found.rows:
+        assert (row.low, row.high, row.difference_low, row.difference_high) == (None,) * 4
+        assert row.p_value is None
+    assert found.rows[1].difference == pytest.approx(-0.1)
+    assert found.repeated == (
+        "all 6 seeds come to one and the same run: nothing is left to chance, so there is no "
+        "interval and no p"
+    )
+
+
+def test_a_policy_that_draws_is_tested_against_one_that_does_not():
+    found = ranked("gpu_allocation", fgd=runs(0.9, 0.9, 0.9), random=runs(0.5, 0.6, 0.7))
+    fgd, random = found.rows
+    assert (fgd.low, fgd.high) == (None, None)
+    assert random.low < random.mean < random.high
+    assert random.p_value == 2 / 8
+    assert "one and the same run of fgd:" in found.repeated
+
+
+def test_runs_that_differ_in_another_figure_are_several():
+    several = [{**run, "fragmentation": i} for i, run in enumerate(runs(8, 8, metric="placed"))]
+    others = [{**run, "fragmentation": i} for i, run in enumerate(runs(9, 9, metric="placed"))]
+    found = ranked("placed", fgd=several, mine=others)
+    assert not found.repeated
+    assert found.rows[0].p_value == 0.5
+
+
+@pytest.mark.parametrize(("mine", "is_better", "p_value"), [
+    ((0.8, 0.8), False, None), ((0.8, 0.9), True, 0.5),
+])  # fmt: skip
+def test_a_lead_over_seeds_that_are_one_run_is_no_more_than_a_difference(mine, is_better, p_value):
+    (lead,) = leads_of("mine", {"mine": runs(*mine), "fgd": runs(0.5, 0.5)}, "gpu_allocation")
+    assert lead.difference.mean == pytest.approx(sum(mine) / 2 - 0.5)
+    assert (lead.difference.low is None) == (p_value is None)
+    assert (lead.is_better, lead.p_value) == (is_better, p_value)
 
 
 def test_policies_that_may_hold_are_marked():

@@ -48,6 +48,31 @@ def test_where_all_score_the_same_that_is_told_instead_of_a_ranking():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("cpu_milli", "others", "way_out"),
+    [
+        (1_000, {"protocol": "rounds"}, "--protocol inflation --ratio 1.3"),
+        (5_000, {"protocol": "replay", "metric": "gpu_allocation"}, "--metric wait_mean_s"),
+    ],
+)
+def test_where_every_pod_is_placed_no_policy_wins_by_which_cards_it_took(
+    cpu_milli, others, way_out
+):
+    nodes = [
+        NodeSpec("h100", 8_000, 8_000, 4, "H100"),
+        NodeSpec("t4", 8_000, 8_000, 1, "T4", gpu_replicas=4),
+    ]
+    few = [
+        PodSpec(f"p{i}", cpu_milli, 100, 1, 1_000, arrival_s=float(i), duration_s=9.0 - i)
+        for i in range(3)
+    ]
+    found = compared(Cluster.of(nodes), few, **others)
+    reason, told = found.alike.splitlines()
+    assert reason == "every policy placed every pod, so GPU allocation prefers none"
+    assert way_out in told
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_policies_that_differ_are_ranked():
     pair = Cluster.of([NodeSpec(name, 8_000, 8_000, 4, "T4") for name in "ab"])
     found = compared(pair, [*pods(2), *pods(1, 4), *pods(1, 2)], protocol="rounds")
@@ -72,6 +97,18 @@ def test_the_command_prints_no_ranking_and_exits_with_1(dump):
     assert done.exit_code == 1
     assert done.stdout.startswith("no ranking: both policies place as many pods")
     assert "try: give the pods tolerations" in done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_seeds_that_change_nothing_are_told():
+    pair = Cluster.of([NodeSpec(name, 8_000, 8_000, 4, "T4") for name in "ab"])
+    waiting = [*pods(2), PodSpec("x", 1_000, 100, 4, 1_000), PodSpec("y", 1_000, 100, 3, 1_000)]
+    trace = podium.Trace("pair", pair, Workload.of(waiting))
+    found = podium.compare(["fgd", "worst-fit"], trace=trace, protocol="rounds", seeds=range(6))
+    assert found.ranking.repeated.startswith("all 6 seeds come to one and the same run: nothing")
+    assert {row.p_value for row in found.ranking.rows} == {None}
+    assert found.as_object()["comparison"].repeated == found.ranking.repeated
+    assert " .. " not in found._repr_html_()
 
 
 def test_one_seed_deserves_a_note():

@@ -99,7 +99,7 @@ def test_who_judges_candidates_reads_the_dump_alike():
     assert told in case.read().notes
 
 
-def test_cases_that_say_nothing_of_dumps_are_written_as_before():
+def test_cases_that_say_nothing_of_dumps_are_written_without_it():
     written = TrainingSet((Case(),)).as_object()["cases"]
     assert list(written[0]) == [
         "trace", "nodes", "pods", "protocol", "ratio", "load", "seed", "is_perturbed", "folder",

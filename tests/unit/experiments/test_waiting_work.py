@@ -36,6 +36,8 @@ def batch(spec, more="", gpus=1):
     return job("Job", "batch/v1", f"{{{spec}, template: {{spec: {BODY % gpus}}}}}", more)
 
 
+JOB_SET = ", labels: {jobset.sigs.k8s.io/jobset-name: j}"
+DELETED = ", deletionTimestamp: 2026-01-01T00:00:00Z"
 SUSPENDED = batch("suspend: true, parallelism: 2, completions: 2, completionMode: Indexed")
 
 
@@ -138,15 +140,84 @@ def test_suspended_jobs_of_other_projects_wait_as_well(kind, version, spec, made
     assert names(podium.fit(path, waiting="suspended")) == made
 
 
-def test_jobs_whose_pods_are_in_the_dump_are_not_doubled():
-    owned = "ownerReferences: [{kind: %s, name: %s, controller: true}]"
-    pod = "kind: Pod\nmetadata: {name: %s, namespace: ml, %s}\nspec: " + BODY % 1 + "\n---\n"
-    path = dump(pod % ("a", owned % ("Job", "j")), pod % ("b", owned % ("ReplicaSet", "d-5f6")))
+POD = "kind: Pod\nmetadata: {name: %s, namespace: ml%s}\nspec: " + BODY % 1 + "\n---\n"
+
+
+def owned(name, owner, more=""):
+    kind, _, title = owner.partition("/")
+    return POD % (
+        name,
+        f", ownerReferences: [{{kind: {kind}, name: {title}, controller: true}}]{more}",
+    )
+
+
+def test_what_controllers_have_in_the_dump_is_not_doubled_and_what_lacks_is_tried():
+    pods = [
+        owned("a", "Job/j"),
+        owned("d-5f6-x", "ReplicaSet/d-5f6"),
+        owned("e", "ReplicaSet/d-e-5f6"),
+    ]
+    path = dump(*pods)
     deployment = job("Deployment", "apps/v1", TEMPLATE % 2).replace("name: j", "name: d", 1)
-    Path("more.yaml").write_text(batch("parallelism: 2") + deployment)
+    Path("more.yaml").write_text(batch("parallelism: 1") + deployment)
     found = podium.fit(path, "more.yaml")
-    assert names(found) == ["a", "b"]
-    assert "its pods are in the dump already, so left out: Job (1)" in found.notes
+    assert names(found) == ["a", "d-5f6-x", "e", "d-1"]
+    assert "Job j: 1 of 1 pod is in the dump already, so none is tried" in found.notes
+    assert "Deployment d: 1 of 2 pods is in the dump already, so 1 is tried" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "there", "spec", "lacking"),
+    [
+        ("StatefulSet", [("j-1", "StatefulSet/j", "")], TEMPLATE % 3, ["j-0", "j-2"]),
+        ("Deployment", [("j-5-a", "ReplicaSet/j-5", DELETED)], TEMPLATE % 1, ["j-0"]),
+        ("Deployment", [("j-5-a", "ReplicaSet/j-5", ""), ("j-5-b", "ReplicaSet/j-5", "")],
+         TEMPLATE % 1, []),
+        ("Job", [("j-2-vwxyz", "Job/j", "")], "{parallelism: 3, " + (TEMPLATE % 1)[1:],
+         ["j-0", "j-1"]),
+        ("Job", [("j-2-vwxyz", "Job/j", "")],
+         "{parallelism: 3, completions: 4, " + (TEMPLATE % 1)[1:], ["j-0", "j-1"]),
+        ("JobSet", [("j-w-0-0-vwxyz", "Job/j-w-0", JOB_SET)],
+         "{replicatedJobs: [{name: w, replicas: 2, template: {spec: {template: {spec: %s}}}}]}"
+         % (BODY % 1), ["j-w-1-0"]),
+        ("LeaderWorkerSet", [("j-0", "StatefulSet/j", ""), ("j-0-1", "StatefulSet/j-0", "")],
+         "{replicas: 2, leaderWorkerTemplate: {size: 2, workerTemplate: {spec: %s}}}" % (BODY % 1),
+         ["j-1", "j-1-1"]),
+    ],
+)  # fmt: skip
+def test_the_replicas_that_a_controller_lacks_are_tried(kind, there, spec, lacking):
+    running = [
+        owned(*each).replace("spec: {", "spec: {nodeName: n, ").replace("gpu: 1", "gpu: 0")
+        for each in there
+    ]
+    versions = {"JobSet": "jobset.x-k8s.io/v1", "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+                "Job": "batch/v1"}  # fmt: skip
+    Path("more.yaml").write_text(job(kind, versions.get(kind, "apps/v1"), spec))
+    found = podium.fit(dump(*running), "more.yaml")
+    assert names(found) == lacking
+    assert found.is_yes
+    if not lacking:
+        told = "no pod is pending: the dump has all pods that --pods names already"
+        assert found.summary == told
+
+
+def test_a_job_that_is_nearly_done_lacks_no_more_than_its_completions():
+    running = owned("j-a", "Job/j").replace("spec: {", "spec: {nodeName: n, ")
+    ended = "status: {phase: Succeeded}\nspec: {nodeName: n, "
+    done = [owned(f"j-{i}", "Job/j").replace("spec: {", ended) for i in "bc"]
+    Path("more.yaml").write_text(batch("parallelism: 3, completions: 4"))
+    assert names(podium.fit(dump(running, *done), "more.yaml")) == ["j-2"]
+
+
+def test_all_replicas_are_tried_where_nothing_tells_whose_the_pods_are():
+    running = (POD % ("d-5f6-x", "")).replace("spec: {", "spec: {nodeName: n, ")
+    Path("more.yaml").write_text(
+        job("Deployment", "apps/v1", TEMPLATE % 2).replace(": j", ": d", 1)
+    )
+    found = podium.fit(dump(running), "more.yaml")
+    assert names(found) == ["d-0", "d-1"]
+    told = "nothing tells who made 1 pod of that name in the dump, so all 2 pods are tried"
+    assert f"Deployment d: {told}" in found.notes
 
 
 def test_nodes_in_a_file_of_further_pods_are_left_out():

@@ -5,6 +5,7 @@ import pytest
 import yaml
 
 from podium.errors import InputError
+from podium.files.yaml_items import parse_yaml_items
 from podium.files.yaml_tree import (
     COPIES_PER_PART,
     FREE_COPIES,
@@ -21,6 +22,13 @@ def trees(text):
 
 def values(text):
     return [tree.value() for tree in trees(text)]
+
+
+def items(text):
+    return list(parse_yaml_items(io.StringIO(text), Path("f.yaml")))
+
+
+both_readers = pytest.mark.parametrize("read", [values, items])
 
 
 def test_documents_come_one_by_one_and_empty_ones_are_left_out():
@@ -74,13 +82,18 @@ def test_parts_know_where_they_stand():
     assert (node.line, node.column, text[node.start : node.end]) == (3, 6, "😀x")
 
 
-@pytest.mark.parametrize(("text", "line"), [("a: 1\na: 2", 2), ("x:\n- {b: 1,\n   b: 2}", 3)])
-def test_a_key_that_is_there_twice_is_an_error_with_its_line(text, line):
+@both_readers
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a: 1\na: 2", 2), ("x:\n- {b: 1,\n   b: 2}", 3), ("items:\n- a: {b: 1,\n  b: 2}", 3)],
+)
+def test_a_key_that_is_there_twice_is_an_error_with_its_line(read, text, line):
     with pytest.raises(InputError, match="is there twice") as caught:
-        trees(text)
+        read(text)
     assert caught.value.where == f"f.yaml, line {line}"
 
 
+@both_readers
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -90,25 +103,28 @@ def test_a_key_that_is_there_twice_is_an_error_with_its_line(text, line):
         ("a: &x [*x]", 1),
         ("? [a]\n: b", 1),
         ("a: b\n'c", 2),
+        ("a: &x [b]\n*x : c", 2),
         ("a: \x00", 0),
     ],
 )
-def test_bad_yaml_is_an_input_error_with_its_line(text, line):
+def test_bad_yaml_is_an_input_error_with_its_line(read, text, line):
     with pytest.raises(InputError) as caught:
-        trees(text)
+        read(text)
     assert caught.value.where == "f.yaml" + (f", line {line}" if line else "")
 
 
+@both_readers
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000])
-def test_deep_nesting_is_refused(text):
+def test_deep_nesting_is_refused(read, text):
     with pytest.raises(InputError, match="nested more than"):
-        trees(text)
+        read(text)
 
 
-def test_depth_behind_aliases_counts():
+@both_readers
+def test_depth_behind_aliases_counts(read):
     deep = "[" * (MAX_DEPTH - 10) + "]" * (MAX_DEPTH - 10)
     with pytest.raises(InputError, match="nested more than"):
-        trees(f"a: &a {deep}\nb: [[[[[[[[[[[*a]]]]]]]]]]]")
+        read(f"a: &a {deep}\nb: [[[[[[[[[[[*a]]]]]]]]]]]")
 
 
 def laughs(levels):
@@ -121,16 +137,18 @@ def merges(levels):
     return lines + [f"m{i}: &m{i} {{<<: [{f'*m{i - 1}, ' * 9}]}}" for i in range(1, levels)]
 
 
+@both_readers
 @pytest.mark.parametrize("bomb", [laughs(12), laughs(40), merges(12), merges(40)])
-def test_aliases_that_stand_for_far_more_than_is_written_are_refused(bomb):
+def test_aliases_that_stand_for_far_more_than_is_written_are_refused(read, bomb):
     with pytest.raises(InputError, match="aliases stand for far more than is written"):
-        values("\n".join(bomb))
+        read("\n".join(bomb))
 
 
-def test_an_alias_of_a_long_text_counts_by_its_length():
+@both_readers
+def test_an_alias_of_a_long_text_counts_by_its_length(read):
     text = f"a: &a {'x' * 1_000_000}\n" + "b: [" + "*a, " * 200 + "]\n"
     with pytest.raises(InputError, match="aliases stand for far more than is written"):
-        values(text)
+        read(text)
 
 
 @pytest.mark.deep

@@ -54,7 +54,31 @@ def test_devices_of_shared_cards_may_lie_on_more_of_them(asked, kind, spreads):
     assert spreads_on(*asked, kind, 4) == spreads
 
 
-def test_demand_is_measured_on_the_kind_that_most_gpus_are_of():
+MIXED = Cluster.of(
+    [NodeSpec("h100", 64_000, 64_000, 8, "H100"),
+     NodeSpec("t4", 8_000, 64_000, 2, "T4", gpu_replicas=4),
+     NodeSpec("mig", 64_000, 1_000, 1, "A100", gpu_replicas=7)]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pod", "milli"),
+    [
+        (PodSpec("anywhere", 0, 0, 1, 1000), 142),
+        (PodSpec("no room on mig", 0, 2_000, 1, 1000), 250),
+        (PodSpec("no room on either", 9_000, 2_000, 1, 1000), 1000),
+        (PodSpec("by model", 0, 0, 1, 1000, "H100"), 1000),
+        (PodSpec("all slices of a node", 0, 0, 8, 1000, "T4|H100"), 2000),
+        (PodSpec("half a card", 0, 0, 1, 500), 500),
+        (PodSpec("none", 0, 0), 0),
+        (PodSpec("fits nowhere", 99_000, 0, 1, 1000), 1000),
+    ],
+)
+def test_a_pod_counts_the_fewest_gpus_that_it_takes_on_a_node_that_fits(pod, milli):
+    assert Workload.of([pod]).on(MIXED).gpu_weight_milli.tolist() == [milli]
+
+
+def test_a_pod_is_shown_as_on_the_kind_that_most_gpus_are_of():
     cluster = Cluster.of(
         [NodeSpec("a", 1000, 1000, 8, "big", gpu_memory_mib=80000),
          NodeSpec("b", 1000, 1000, 2, "small", gpu_memory_mib=16000)]

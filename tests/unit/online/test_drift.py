@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from podium.online import Agent, Observation, Parameters
-from podium.online.drift import Watch
 from podium.online.runtime import RuntimeModel
 
 JOBS = [f"j{number}" for number in range(6)]
@@ -121,11 +120,3 @@ def test_a_change_is_noticed_where_no_two_runs_are_alike(beside):
 def test_sizes_and_neighbours_that_vary_are_no_change(seed, beside):
     rng = np.random.default_rng(seed)
     assert learned(varied(rng, {}, 150, beside=beside)).changes == 0
-
-
-def test_a_watch_of_an_earlier_version_is_read():
-    run = [4.6, [None, None, None], ["c"]]
-    older = [[[None], ["c"]], 14, 4.5, 0.6, 3.5, 0.0, [run], []]
-    watch = Watch.from_object(older)
-    assert (watch.longer, watch.shorter) == (3.5, 0.0)
-    assert Watch.from_object(watch.as_object()) == watch

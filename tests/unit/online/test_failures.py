@@ -130,12 +130,6 @@ def test_failures_of_a_pair_that_works_now_and_then_are_not_forgiven():
     assert failures.risk("j", "b").chance == pytest.approx(0.1, abs=0.05)
 
 
-def test_counts_of_an_earlier_version_are_read():
-    made = Failures.from_object({"j": {"a": [4, 3, 15.0]}})
-    assert made.risk("j", "a").is_failing
-    assert made.as_object() == {"j": {"a": [4, 3, 15.0, 0, 0, 0]}}
-
-
 def test_counts_read_back_merge_and_are_forgotten():
     one, other = Failures(), Failures()
     for each in [*failed("a", 3), *done("b", 10.0)]:

@@ -93,13 +93,6 @@ def test_a_job_type_comes_as_often_as_it_did_since_it_first_came():
     assert floor.frequency("new") == 1.0
 
 
-def test_counts_of_an_earlier_version_are_read():
-    floor = Floor(0.01)
-    floor.restore({"expected_s": 9.0, "paid_s": 0.0, "decisions": {"j": 9, "k": 1}})
-    assert floor.frequency("j") == 1.0
-    assert floor.frequency("k") == 0.25
-
-
 def against_the_trend(floor, decisions=150, odd_s=500.0, longer=1.0, before=0):
     """Plays a job type that runs fastest where all others run five times longer, or more."""
     agent = Agent(Parameters(exploration_floor=floor))

@@ -3,7 +3,7 @@ import pytest
 
 from podium.errors import UnknownName
 from podium.online import Parameters
-from podium.online.simulation import play, simulate_loop
+from podium.online.simulation import draw, play
 from podium.online.strategies import STRATEGIES
 from podium.online.world import WorldPlan, draw_jobs, draw_world
 
@@ -12,6 +12,12 @@ WORLDS = {
     "some GPU types faster than others": WorldPlan(),
     "every pair for itself": WorldPlan(gpu_spread=0.0, pair_spread=0.6),
 }
+
+
+def simulate_loop(plan, strategies, parameters=None, jobs=1000, seed=0):
+    """Lets each strategy decide the same jobs of a drawn world."""
+    world, drawn = draw(plan, jobs, seed)
+    return {name: play(world, drawn, name, parameters or Parameters(), seed) for name in strategies}
 
 
 def late_regret(course):

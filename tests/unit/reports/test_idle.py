@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import UNCONSTRAINED, Constraints, Taint, Toleration
 from podium.policies import load
 from podium.reports.idle import busier_load, idle_note
 from podium.reports.summary import summarise
@@ -36,6 +39,35 @@ def test_a_replay_in_which_nobody_waits_names_a_load_at_which_somebody_does():
     assert load_found is not None
     assert f"--load {load_found:g} " in noted(cluster, workload, Replay())
     assert noted(cluster, workload, Replay(load_found)) == ""
+
+
+TOLERANT = Constraints(tolerations=(Toleration(operator="Exists"),))
+TAINTED = (Taint("team", "vision", "NoSchedule"),)
+
+
+@pytest.mark.parametrize(
+    ("taints", "constraints", "cpu_milli", "told"),
+    [
+        (TAINTED, UNCONSTRAINED, 1000, "not placed: taint 3: give the pods tolerations"),
+        ((), Constraints((("zone", "b"),)), 1000, "not placed: selector 3: let the pods"),
+        ((), UNCONSTRAINED, 9000, "not placed: 3: compare the requests of the pods with the nodes"),
+    ],
+)
+def test_pods_that_a_node_never_takes_are_told_why_and_not_of_a_load(
+    taints, constraints, cpu_milli, told
+):
+    node = NodeSpec("node", 8000, 16000, gpu_count=1, taints=taints)
+    spec = PodSpec(
+        "pod", cpu_milli, 1000, 1, 1000, arrival_s=0.0, duration_s=9.0, constraints=constraints
+    )
+    refused = [replace(spec, name=f"pod-{i}") for i in range(3)]
+    found = noted(Cluster.of([node]), Workload.of(refused), Replay())
+    assert told in found
+    assert "--load" not in found
+    tolerant = PodSpec("ok", 1, 1, arrival_s=0.0, duration_s=9.0, constraints=TOLERANT)
+    mixed = noted(Cluster.of([node]), Workload.of([*refused, tolerant]), Replay())
+    assert "not placed" in mixed
+    assert "--load" in mixed
 
 
 def test_pods_that_all_fit_at_once_are_told_that_no_load_helps():

@@ -68,16 +68,6 @@ def test_the_validation_of_the_best_is_known_beside_the_last(tmp_path):
     assert again.progress.best_validation == told.best_validation
 
 
-def test_a_checkpoint_that_knows_no_best_validation_tells_its_score(tmp_path):
-    network = Walker().trained().network
-    facts = {"iterations": 20, "episodes": 20, "best_score": 3.0, "best_episode": 10,
-             "validated_at": 20, "validation": {"score": 0.0}, "best_network": network}  # fmt: skip
-    state = {f"state/{name}": each for name, each in Walker().state().items()}
-    Checkpoints(tmp_path).save(Checkpoint(20, {**state, "best/weight": np.zeros(3)}, facts))
-    older = Training(Walker(), judge, tmp_path, Limits(20)).run()
-    assert older.progress.best_validation == {"score": 3.0}
-
-
 def test_it_ends_at_the_limit_and_keeps_the_best(tmp_path):
     end = train(tmp_path)
     scores = [row["score"] for row in read_figures(tmp_path / FIGURES) if "score" in row]
@@ -226,13 +216,6 @@ def test_the_checkpoint_of_another_run_is_refused_as_such(tmp_path):
     assert again.progress.episodes == 5
     with pytest.raises(InputError, match="the checkpoint of another run"):
         Training(Walker(), judge, tmp_path, limits, plan_digest="other")
-
-
-def test_a_checkpoint_without_a_digest_is_one_of_an_older_release(tmp_path):
-    train(tmp_path, episodes=5)
-    rewritten(tmp_path / "checkpoint-000000005.npz", lambda _, facts: facts.pop("plan"))
-    again = Training(Walker(), judge, tmp_path, Limits(1), plan_digest="one").run()
-    assert again.progress.episodes == 5
 
 
 def test_a_small_checkpoint_cannot_fill_the_memory(tmp_path, monkeypatch):

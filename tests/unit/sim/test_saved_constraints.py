@@ -121,27 +121,6 @@ def test_a_plain_result_has_none_of_the_keys(tmp_path):
     assert "has_gang_order" not in header
 
 
-def test_a_file_from_before_gangs_were_honoured_loads_as_it_did(tmp_path):
-    pods = [PodSpec(f"p{i}", 500, 10, arrival_s=i, duration_s=1, gang="g") for i in range(3)]
-    cluster = Cluster.of([NodeSpec("n", 4000, 1000)])
-    path = tmp_path / "run.podium"
-    result = simulate(cluster, Workload.of(pods, gangs=[Gang("g", 1)]), "best-fit")
-    result.save(path)
-    header, arrays = parts(path)
-    assert header["arrays"][-9] == ["gang order", 3]
-    end = len(arrays) - sum(
-        8 if name.endswith("_s") else 1 if name == "status" else 4
-        for name, count in header["arrays"][-8:]
-        for _ in range(count)
-    )
-    del header["arrays"][-9], header["has_gang_order"], header["trace"]["gang_rules"]
-    write(path, header, arrays[: end - 24] + arrays[end:])
-    again = Result.load(path)
-    assert again.digest == result.digest
-    assert again.plan.trace.gangs == ("g",)
-    assert not again.plan.gangs.is_any
-
-
 def leaves(value, path=()):
     """Lists the paths to everything in a JSON value."""
     if path:

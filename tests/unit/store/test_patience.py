@@ -8,7 +8,7 @@ from podium.store import open_store
 from podium.store import patience as module
 from podium.store.engine import reading
 from podium.store.patience import Patience
-from podium.store.records import CandidateRecord, RunRecord
+from podium.store.records import RunRecord
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT {} FROM n"
 
@@ -80,21 +80,6 @@ def test_a_trigger_on_a_table_is_refused(path, table):
     with pytest.raises(InputError, match='the trigger "mine" changes') as caught:
         open_store(str(path))
     assert 'DROP TRIGGER "mine"' in caught.value.hint
-
-
-def test_a_run_is_deleted_with_candidates_whose_table_knows_no_runs(path):
-    with open_store(str(path)) as store:
-        store.runs.create(RunRecord("ab12", "search", "mine", 0.0))
-        store.candidates.propose([CandidateRecord("ab12", 1)])
-    with sqlite3.connect(path) as database:
-        database.execute("PRAGMA writable_schema = ON")
-        database.execute(
-            "UPDATE sqlite_master SET sql = "
-            "replace(sql, 'REFERENCES runs (id) ON DELETE CASCADE', '') WHERE name = 'candidates'"
-        )
-    with open_store(str(path)) as store:
-        store.runs.delete("ab12")
-        assert store.candidates.of("ab12") == []
 
 
 def test_a_view_of_ones_own_beside_them_is_left_alone(path):

@@ -112,7 +112,7 @@ def test_gpus_that_are_advertised_as_several_devices_are_told():
     assert found == {4, 1}
 
 
-def test_other_traces_are_described_as_before():
+def test_other_traces_are_described_without_constraints():
     described = describe(load_trace("openb", LoadOptions(nodes=5, pods=5)))
     assert not {"states", "gang_rules", "constraints"} & described["workload"].keys()
     assert not {"tainted_nodes", "cordoned_nodes"} & described["cluster"].keys()

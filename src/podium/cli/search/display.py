@@ -196,7 +196,7 @@ def _best(summary: dict[str, Any]) -> str:
 
 def _spend(summary: dict[str, Any]) -> str:
     """Describes what was spent; an unknown price is not shown as 0."""
-    usd, unpriced = summary["usd"], summary.get("unpriced_calls", 0)
+    usd, unpriced = summary["usd"], summary["unpriced_calls"]
     told = [f"{summary['calls']:,} calls"]
     if summary["tokens"]:
         told.insert(0, f"{summary['tokens']:,} tokens")
@@ -208,7 +208,7 @@ def _spend(summary: dict[str, Any]) -> str:
 
 
 def _price(summary: dict[str, Any]) -> str:
-    start, best = summary.get("fitness_start"), summary["fitness"]
+    start, best = summary["fitness_start"], summary["fitness"]
     gain = 0.0 if start is None or best is None else best - start
     if gain <= 0:
         return "no gain yet over the starting policies"

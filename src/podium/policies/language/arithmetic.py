@@ -84,6 +84,33 @@ def within(value: int) -> int:
     raise OverflowError(TOO_LARGE)
 
 
+def unmixed(found: float, one: float, other: float) -> float:
+    """Refuses a result that Python, where it was given whole numbers, would count exactly.
+
+    >>> unmixed(2.0**60, 2.0**59, 2.5)
+    1.152921504606847e+18
+    """
+    if -MOST_WHOLE <= found <= MOST_WHOLE:
+        return found
+    if (
+        -MOST_WHOLE <= one <= MOST_WHOLE
+        and -MOST_WHOLE <= other <= MOST_WHOLE
+        and one == math.floor(one)
+        and other == math.floor(other)
+    ):
+        raise OverflowError(TOO_LARGE)
+    return found
+
+
+def mixed_power(base: float, exponent: float) -> float:
+    """Raises to a power what may be whole."""
+    try:
+        return unmixed(power(base, exponent), base, exponent)
+    except OverflowError:
+        unmixed(math.inf, base, exponent)
+        raise
+
+
 def shift_left(value: int, bits: int) -> int:
     """Shifts to the left.
 
@@ -236,6 +263,11 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "add": lambda one, other: within(one + other),
     "subtract": lambda one, other: within(one - other),
     "multiply": lambda one, other: within(one * other),
+    "mixed_add": lambda one, other: unmixed(one + other, one, other),
+    "mixed_subtract": lambda one, other: unmixed(one - other, one, other),
+    "mixed_multiply": lambda one, other: unmixed(one * other, one, other),
+    "mixed_integer_power": mixed_power,
+    "mixed_power": mixed_power,
     "shift_left": shift_left,
     "shift_right": shift_right,
     "floor_divide": operator.floordiv,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from podium.policies.language.arithmetic import TESTS, UNARY
 from podium.policies.language.expressions import (
     Expressions,
     Typed,
+    operation,
     shortened,
     whole_operation,
     written,
@@ -107,9 +109,9 @@ class Calls(Expressions):
     def _abs(self, node: ast.Call) -> Typed:
         value, kind = self.number(node.args[0])
         found = ast.Call(ast.Name("abs", ast.Load()), [value], [])
-        if kind is None or kind.tag == "float":
+        if kind is None or not kind.may_be_whole:
             return found, kind
-        return found, whole(0, max(abs(kind.low), abs(kind.high)))
+        return found, replace(kind, low=0, high=max(abs(kind.low), abs(kind.high)))
 
     def _bool(self, node: ast.Call) -> Typed:
         return ast.Compare(self.number(node.args[0])[0], [ast.NotEq()], [ast.Constant(0)]), BOOL
@@ -127,7 +129,8 @@ class Calls(Expressions):
         known = written(digits)
         if known is None or not 0 <= known <= 15:
             raise NotPortable(f"rounds `{shortened(node)}`", node.lineno)
-        return (call("rounded_to", value, digits), FLOAT) if kind == FLOAT else (value, kind)
+        is_whole = kind is None or kind.tag == "int"
+        return (value if is_whole else call("rounded_to", value, digits)), kind
 
     def _pow(self, node: ast.Call) -> Typed:
         return self._power(*node.args)
@@ -152,8 +155,8 @@ class Calls(Expressions):
             return whole_operation(_plus(node), total, start[0], bounds, start[1])
         first = as_kind(*start, FLOAT)
         if kind == kinds.TABLE:
-            return call("total", call("entries", value), first), FLOAT
-        if kind == kinds.GPUS:
+            return call("total", call("entries", value), first), kinds.join(FLOAT, start[1])
+        if kind == kinds.GPUS and not start[1].may_be_whole:
             return call("total", value, first), FLOAT
         return self._folded(value, kind, node, lambda one, other: self._plus(one, other, node))
 
@@ -161,9 +164,7 @@ class Calls(Expressions):
         (left, a), (right, b) = one, other
         assert a is not None
         assert b is not None
-        if "float" in (a.tag, b.tag):
-            return ast.BinOp(left, ast.Add(), right), FLOAT
-        return whole_operation(_plus(node), left, right, a, b)
+        return operation(_plus(node), left, right, a, b)
 
     def _max(self, node: ast.Call) -> Typed:
         return self._extreme(node, "maximum", "largest")

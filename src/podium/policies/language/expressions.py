@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import advice_on, meant
@@ -14,6 +15,7 @@ from podium.policies.language.kind import (
     BOOL,
     FIELDS,
     FLOAT,
+    MOST_WHOLE,
     SLOT_MILLI,
     Kind,
     NotPortable,
@@ -202,16 +204,7 @@ class Expressions:
             return ast.BinOp(left, node.op, right), None
         if isinstance(node.op, ast.Div):
             return ast.BinOp(left, node.op, right), FLOAT
-        if "float" in (one.tag, other.tag):
-            return self._real_operation(node, left, right)
-        return whole_operation(node, left, right, one, other)
-
-    def _real_operation(self, node: ast.BinOp, left: ast.expr, right: ast.expr) -> Typed:
-        if type(node.op) in _SUMS:
-            return ast.BinOp(left, node.op, right), FLOAT
-        if type(node.op) in _DIVISIONS:
-            return call(_DIVISIONS[type(node.op)][0], left, right), FLOAT
-        raise NotPortable(f"uses `{shortened(node)}` on fractional numbers", node.lineno)
+        return operation(node, left, right, one, other)
 
     def _power(self, base: ast.expr, exponent: ast.expr) -> Typed:
         (left, one), (right, other) = self.number(base), self.number(exponent)
@@ -221,9 +214,14 @@ class Expressions:
         # What `power` does with such an exponent: the compiler need not find out.
         if known == 0.5:
             return call("sqrt", as_kind(left, one, FLOAT)), FLOAT
+        by = as_kind(right, other, FLOAT)
+        name, kind = "power", FLOAT
         if known is not None and float(known).is_integer() and abs(known) <= LARGEST_POWER:
-            return call("integer_power", as_kind(left, one, FLOAT), ast.Constant(int(known))), FLOAT
-        return call("power", as_kind(left, one, FLOAT), as_kind(right, other, FLOAT)), FLOAT
+            name, by = "integer_power", ast.Constant(int(known))
+        if one is not None and other is not None and one.may_be_whole and other.may_be_whole:
+            kind = _bound_of_power(one, other)
+            name = name if kind.is_exact else f"mixed_{name}"
+        return call(name, as_kind(left, one, FLOAT), by), clipped(kind)
 
     def _sign(self, node: ast.UnaryOp) -> Typed:
         if isinstance(node.op, ast.Not):
@@ -240,7 +238,9 @@ class Expressions:
             return found, kind
         if isinstance(found, ast.Constant):
             return constant(-found.value, node.lineno)  # type: ignore[operator]
-        return ast.UnaryOp(node.op, found), FLOAT if kind == FLOAT else whole(-kind.high, -kind.low)
+        is_whole = kind.may_be_whole
+        negated = replace(kind, low=-kind.high, high=-kind.low) if is_whole else kind
+        return ast.UnaryOp(node.op, found), negated
 
     def _comparison(self, node: ast.Compare) -> Typed:
         if not all(isinstance(op, _COMPARISONS) for op in node.ops):
@@ -291,6 +291,33 @@ def counted(typed: Typed, node: ast.expr) -> Typed:
     if kind is not None and kind.tag == "bool":
         return call("whole", found), whole(0, 1)
     return found, kind
+
+
+def operation(node: ast.BinOp, left: ast.expr, right: ast.expr, one: Kind, other: Kind) -> Typed:
+    """Translates an operation on two numbers."""
+    if "float" not in (one.tag, other.tag):
+        return whole_operation(node, left, right, one, other)
+    operator = type(node.op)
+    if operator not in _SUMS and operator not in _DIVISIONS:
+        raise NotPortable(f"uses `{shortened(node)}` on fractional numbers", node.lineno)
+    name, bound = (_SUMS if operator in _SUMS else _DIVISIONS)[operator]
+    kind = FLOAT
+    if one.may_be_whole and other.may_be_whole:
+        kind = replace(bound(one, other), tag="float")
+    if not kind.is_exact:
+        sides = as_kind(left, one, FLOAT), as_kind(right, other, FLOAT)
+        return call(f"mixed_{name}", *sides), clipped(kind)
+    found = ast.BinOp(left, node.op, right) if operator in _SUMS else call(name, left, right)
+    return found, kind
+
+
+def _bound_of_power(one: Kind, exponent: Kind) -> Kind:
+    """Bounds a power that is whole in Python, if it is one."""
+    if exponent.high < 0:
+        return FLOAT
+    is_known = exponent.low == exponent.high <= LARGEST_POWER
+    bounds = kinds.raised(one, exponent.low) if is_known else whole(-2 * MOST_WHOLE, 2 * MOST_WHOLE)
+    return replace(bounds, tag="float")
 
 
 def whole_operation(

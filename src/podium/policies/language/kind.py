@@ -6,7 +6,7 @@ bits. The two agree where every value has one kind, and every whole number is ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from podium.model.records import GPU_MILLI, Node, Pod
@@ -61,13 +61,19 @@ class Kind:
         return self.tag in NUMBERS
 
     @property
+    def may_be_whole(self) -> bool:
+        """Returns whether some of its values are whole numbers in Python, within its bounds."""
+        return self.low <= self.high
+
+    @property
     def is_exact(self) -> bool:
         """Returns whether all its whole numbers are exact without being checked."""
         return self.low >= -MOST_WHOLE and self.high <= MOST_WHOLE
 
 
 BOOL = Kind("bool", 0, 1)
-FLOAT = Kind("float")
+FLOAT = Kind("float", 1, 0)
+"""Fractional numbers. With bounds: a fractional number, or one that Python counts exactly."""
 WHOLE = Kind("int", -MOST_WHOLE, MOST_WHOLE)
 POD, NODE, GPUS, TABLE = Kind("pod"), Kind("node"), Kind("gpus"), Kind("table")
 SLOT = Kind("int", -1, MOST_SLOTS - 1)
@@ -93,9 +99,9 @@ def whole(low: int, high: int) -> Kind:
 
 def clipped(kind: Kind) -> Kind:
     """Bounds whole numbers by what a check lets through."""
-    if kind.tag != "int" or kind.is_exact:
+    if not kind.is_number or kind.is_exact:
         return kind
-    return whole(max(kind.low, -MOST_WHOLE), min(kind.high, MOST_WHOLE))
+    return Kind(kind.tag, max(kind.low, -MOST_WHOLE), min(kind.high, MOST_WHOLE))
 
 
 def kind_of(value: object) -> Kind:
@@ -122,8 +128,8 @@ def join(one: Kind | None, other: Kind | None) -> Kind | None:
         return one or other
     if one.is_number and other.is_number:
         tag = max(one.tag, other.tag, key=NUMBERS.index)
-        if tag == "float":
-            return FLOAT
+        if one == FLOAT or other == FLOAT:
+            return replace(one if other == FLOAT else other, tag=tag)
         return Kind(tag, min(one.low, other.low), max(one.high, other.high))
     if one.tag == other.tag and len(one.parts) == len(other.parts):
         pairs = zip(one.parts, other.parts, strict=True)
@@ -162,6 +168,12 @@ def divided(one: Kind, _other: Kind) -> Kind:
 def remainder(_one: Kind, other: Kind) -> Kind:
     """Bounds what a division leaves, which has the sign of the divisor."""
     return whole(min(0, other.low + 1), max(0, other.high - 1))
+
+
+def raised(one: Kind, exponent: int) -> Kind:
+    """Bounds a power."""
+    corners = [one.low**exponent, one.high**exponent, *([0] if one.low < 0 else [])]
+    return whole(min(corners), max(corners))
 
 
 def masked(one: Kind, other: Kind) -> Kind:

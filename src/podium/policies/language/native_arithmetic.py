@@ -77,6 +77,27 @@ def multiply(one, other):
     return _within(one * other)
 
 
+_unmixed = _native(arithmetic.unmixed)
+
+
+@_native
+def mixed_add(one, other):
+    """Adds numbers that may be whole."""
+    return _unmixed(one + other, one, other)
+
+
+@_native
+def mixed_subtract(one, other):
+    """Subtracts numbers that may be whole."""
+    return _unmixed(one - other, one, other)
+
+
+@_native
+def mixed_multiply(one, other):
+    """Multiplies numbers that may be whole."""
+    return _unmixed(one * other, one, other)
+
+
 @_native
 def shift_left(value, bits):
     """Shifts to the left."""
@@ -116,6 +137,18 @@ def power(base, exponent):
     if math.isinf(found) and math.isfinite(raised) and math.isfinite(by):
         raise OverflowError(FAILED)
     return found
+
+
+@_native
+def mixed_integer_power(base, exponent):
+    """Raises what may be whole to a whole power."""
+    return _unmixed(_integer_power(base, exponent), base, float(exponent))
+
+
+@_native
+def mixed_power(base, exponent):
+    """Raises what may be whole to a power that may be whole."""
+    return _unmixed(power(base, exponent), base, exponent)
 
 
 # Numba takes only that branch of `ndim` which fits the table, so each is compiled for both ranks.
@@ -260,6 +293,11 @@ NATIVE: dict[str, Any] = {
     "add": add,
     "subtract": subtract,
     "multiply": multiply,
+    "mixed_add": mixed_add,
+    "mixed_subtract": mixed_subtract,
+    "mixed_multiply": mixed_multiply,
+    "mixed_integer_power": mixed_integer_power,
+    "mixed_power": mixed_power,
     "shift_left": shift_left,
     "shift_right": _native(arithmetic.shift_right, "shift_right"),
     "floor_divide": _native(lambda one, other: one // other, "floor_divide"),

@@ -17,6 +17,7 @@ from podium.policies.language.kind import (
     TABLE,
     Kind,
     NotPortable,
+    join,
     whole,
 )
 from podium.policies.language.translation import PREFIX, Function, as_kind, call, constant
@@ -286,7 +287,7 @@ class Body(Calls):
         if kind.tag == "tuple" and len(tags) == 1 and kind.parts[0].is_number:
             joined = kind.parts[0]
             for part in kind.parts[1:]:
-                joined = Kind(joined.tag, min(joined.low, part.low), max(joined.high, part.high))
+                joined = join(joined, part) or part
             return expression, joined, len(kind.parts)
         raise NotPortable("loops over more than range(...), numbers or a node's GPUs", node.lineno)
 

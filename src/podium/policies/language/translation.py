@@ -220,8 +220,8 @@ def _reached(calls: Mapping[str, AbstractSet[str]], first: AbstractSet[str]) -> 
 
 
 def _widened(kind: Kind, *, has_grown: bool) -> Kind:
-    if kind.tag == "int":
-        return WHOLE if has_grown else clipped(kind)
+    if kind.is_number and kind.may_be_whole:
+        return replace(WHOLE, tag=kind.tag) if has_grown else clipped(kind)
     return replace(kind, parts=tuple(_widened(p, has_grown=has_grown) for p in kind.parts))
 
 

@@ -50,6 +50,7 @@ class Stage:
             typical_pods(plan.trace.shapes()) if account.has_fragmentation else np.zeros((0, 6))
         )
         self._model_shares = _model_shares(plan)
+        self._gpu_weights = np.ascontiguousarray(plan.gpu_weight_milli)
         self.tally = self._tally(account)
         self.run_bytes, self.tally_bytes = self.record.view(np.uint8), self.tally.view(np.uint8)
         self._began = 0.0
@@ -80,15 +81,16 @@ class Stage:
 
     def _tally(self, account: Account) -> npt.NDArray[Any]:
         plan, arrays = self.plan, self._state.arrays
-        cluster, nodes = plan.cluster, arrays["nodes"]
+        cluster = plan.cluster
         tally = np.zeros(1, TALLY)
         tally["typical"], tally["num_typical"] = self._typical.ctypes.data, len(self._typical)
         tally["model_shares"] = self._model_shares.ctypes.data
+        tally["gpu_weights"] = self._gpu_weights.ctypes.data
         tally["has_fragmentation"], tally["has_use"] = account.has_fragmentation, account.has_use
         tally["gpu_total"] = max(1, cluster.gpu_milli_total)
         tally["cpu_total"] = max(1, cluster.cpu_milli_total)
         tally["memory_total"] = max(1, cluster.memory_mib_total)
-        tally["level"] = cluster.gpu_milli_total - int(nodes["gpu_milli_left"].sum())
+        tally["level"] = int(self._gpu_weights[: len(plan.bound)].sum())
         tally["wait_scale"] = _wait_scale(plan)
         tally["changes"] = self._state.number("changes")
         tally["clock"] = tally["began"] = float(arrays["arrival"][0])

@@ -17,7 +17,7 @@ from podium.policies.jit import compiled
 from podium.policies.networks.features import NODE_FEATURES, write_state
 from podium.sim.kernel.layout import f4, f8, i4, i8, inner
 from podium.sim.kernel.offers import PLACED, REPLAY
-from podium.sim.kernel.world import held_record, node_of, pod_of, slots_of
+from podium.sim.kernel.world import node_of, pod_of, slots_of
 
 _ADDRESSES = (
     "nodes",  # float32 (num_nodes, NODE_FEATURES)
@@ -31,6 +31,7 @@ _ADDRESSES = (
     "reward",  # float32 (1): the sum
     "typical",  # float64 (num_typical, 6): see policies.fragmentation
     "model_shares",  # float64 (num_models)
+    "gpu_weights",  # int64 (num_pods): GPU milli that each counts, wherever it is
 )
 _NUMBERS = (
     *("look_ahead", "num_typical", "has_fragmentation", "has_use", "most_steps", "hold_action"),
@@ -40,7 +41,7 @@ _AMOUNTS = (
     # of the whole cluster: GPU milli, CPU milli, MiB, whole GPUs
     *("gpu_total", "cpu_total", "memory_total", "wait_scale", "demand"),
     *("gpu_left", "cpu_left", "memory_left", "whole_left", "lost", "root", "square"),
-    # GPU milli in use: now, and times the seconds since the beginning
+    # GPU milli that running pods count: now, and times the seconds since the beginning
     *("level", "area", "began", "clock"),
     # of the step under way
     *("placed", "waited"),
@@ -115,10 +116,7 @@ def _count_time(run, tally):
     while tally.changes < run.changes:
         entry = np.int64(i4(run.change)[tally.changes])
         number = abs(entry) - 1
-        slots = np.int64(i4(run.slots)[number])
-        node = np.int64(i4(run.node)[number])
-        pod = pod_of(run, held_record(run, shapes[number], node, slots))
-        milli = pod.gpu_count * pod.gpu_milli
+        milli = i8(tally.gpu_weights)[number]
         time = f8(run.start)[number]
         if entry > 0:
             tally.placed += milli

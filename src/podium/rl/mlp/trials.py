@@ -21,7 +21,6 @@ from podium.compute.worker import Values, WorkerSpec
 from podium.evaluation.cases import Case
 from podium.evaluation.default_cases import pods_for
 from podium.evaluation.measures import last_within
-from podium.model.workload import gpu_demand
 from podium.policies import Policy, load
 from podium.policies.networks.mlp import mlp_policy
 from podium.rl.mlp.parameters import arrays_of
@@ -55,8 +54,7 @@ def inflation_case(trace: str, nodes: int, seed: int, **others: Any) -> Case:
 
 def allocations(result: Result) -> list[float]:
     """Measures the percent of GPUs in use when the arrived demand is last within each load."""
-    demand = gpu_demand(result.pods)  # on the GPUs that they were given, shared ones among them
-    placed = np.cumsum(np.where(result.is_placed, demand, 0))
+    placed = np.cumsum(np.where(result.is_placed, result.plan.gpu_weight_milli, 0))
     total = max(1, result.plan.cluster.gpu_milli_total)
     return [100 * float(placed[last_within(result, load)]) / total for load in LOADS]
 

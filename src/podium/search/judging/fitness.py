@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -68,20 +67,9 @@ RULES = {
     f"less {WAITING_PENALTY:g} points for each doubling of the mean wait beyond SECONDS s, and "
     f"{MOST_WAITING_PENALTY:g} at most",
 }
-OLDER = {
-    "inflation-by-trace": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, "
-    f"less {PENALTY:g} points for each point by which, on any of the traces, the mean at 100 % is "
-    f"more than {TOLERANCE:g} below that of fgd; the points of several traces are added",
-    "inflation-overall": "mean GPU allocation (percent) when 130 % of the GPUs were asked for, "
-    f"less {PENALTY:g} points for each point by which the mean at 100 % over all traces together "
-    f"is more than {TOLERANCE:g} below that of fgd",
-}
-"""Rules that runs of an earlier Podium began with, by the name that they have now."""
-
 EXAMPLES = ("holding:93", "funsearch", "funsearch:40", "mix:inflation=0.7,waiting=0.3")
 NEEDS = {
     "inflation": INFLATION, "holding": INFLATION, "waiting": REPLAY, "fragmentation": INFLATION,
-    "inflation-by-trace": INFLATION, "inflation-overall": INFLATION,
     "funsearch": FUNSEARCH,
 }  # fmt: skip
 """The protocol whose runs a rule looks at."""
@@ -189,15 +177,6 @@ def fitness_named(name: str) -> Fitness:
     return Fitness(name, tuple((rule, weight / total) for rule, weight in weights.items()))
 
 
-def as_begun(name: str, older: str) -> str:
-    """Names the fitness by which a run of an earlier Podium was judged.
-
-    >>> as_begun("mix:inflation=0.7,waiting=0.3", "inflation-overall")
-    'mix:inflation-overall=0.7,waiting=0.3'
-    """
-    return re.sub(r"(?<![\w-])inflation(?![\w-])", older, name)
-
-
 def _weight(part: str) -> tuple[str, float]:
     rule, _, written = part.partition("=")
     _check_rule(rule.strip())
@@ -219,7 +198,7 @@ def _check_rule(rule: str) -> None:
         _check_floor(rule, floor)
     elif base == FUNSEARCH:
         _check_wait(rule, floor)
-    elif rule not in RULES and rule not in OLDER:
+    elif rule not in RULES:
         known = [name for name in RULES if ":" not in name]
         raise UnknownName.among("fitness", rule, [*known, *EXAMPLES])
 
@@ -258,7 +237,7 @@ def _words(rule: str) -> str:
     base, number = _split(rule)
     if base == FUNSEARCH:
         return RULES["funsearch:SECONDS"].replace("SECONDS", number or f"{MAX_WAIT_S:g}")
-    return RULES[f"{base}:FLOOR"].replace("FLOOR", number) if number else (RULES | OLDER)[rule]
+    return RULES[f"{base}:FLOOR"].replace("FLOOR", number) if number else RULES[rule]
 
 
 def _term(base: str, number: str, outcomes: Sequence[Outcome]) -> float:
@@ -280,15 +259,6 @@ def _baseline(outcomes: Sequence[Outcome], key: str) -> float:
 def _inflation(outcomes: Sequence[Outcome]) -> float:
     shortfalls = (_shortfall(each, TOLERANCE / len(each)) for each in _by_family(outcomes))
     return _mean(outcomes, "allocation_130") - PENALTY * sum(shortfalls)
-
-
-def _inflation_by_trace(outcomes: Sequence[Outcome]) -> float:
-    shortfalls = (_shortfall(each, TOLERANCE) for each in _by_family(outcomes))
-    return _mean(outcomes, "allocation_130") - PENALTY * sum(shortfalls)
-
-
-def _inflation_overall(outcomes: Sequence[Outcome]) -> float:
-    return _mean(outcomes, "allocation_130") - PENALTY * _shortfall(outcomes, TOLERANCE)
 
 
 def _by_family(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
@@ -338,7 +308,6 @@ def _funsearch(outcomes: Sequence[Outcome], max_wait_s: float) -> float:
 
 _RULES = {
     "inflation": _inflation, "waiting": _waiting, "fragmentation": _fragmentation,
-    "inflation-by-trace": _inflation_by_trace, "inflation-overall": _inflation_overall,
 }  # fmt: skip
 
 

@@ -25,16 +25,22 @@ LARGEST_EXPONENT = 200.0
 
 
 class Bounds(NamedTuple):
-    """The least and the greatest value, and whether all values are whole numbers."""
+    """The least and the greatest value, and whether all values are whole numbers, or some."""
 
     low: float
     high: float
     is_whole: bool = False
+    is_mixed: bool = False
+
+    @property
+    def may_be_whole(self) -> bool:
+        """Returns whether Python may count such a value exactly, without limit."""
+        return self.is_whole or self.is_mixed
 
     @property
     def is_sound(self) -> bool:
         """Returns whether plain and compiled code agree on all these values."""
-        most = MOST_WHOLE if self.is_whole else MOST
+        most = MOST_WHOLE if self.may_be_whole else MOST
         return -most < self.low <= self.high < most
 
     @property
@@ -172,43 +178,53 @@ def _operation(head: str, parts: list[Bounds]) -> Bounds:
 
 
 def _arithmetic(head: str, left: Bounds, right: Bounds) -> Bounds:
-    is_whole = left.is_whole and right.is_whole
+    sorts = _sorts(left, right)
     if head == "+":
-        return Bounds(left.low + right.low, left.high + right.high, is_whole)
+        return Bounds(left.low + right.low, left.high + right.high, *sorts)
     if head == "-":
-        return Bounds(left.low - right.high, left.high - right.low, is_whole)
-    return _corners([a * b for a in left[:2] for b in right[:2]], is_whole)
+        return Bounds(left.low - right.high, left.high - right.low, *sorts)
+    return _corners([a * b for a in left[:2] for b in right[:2]], *sorts)
+
+
+def _sorts(left: Bounds, right: Bounds) -> tuple[bool, bool]:
+    """Returns whether what is computed from both is whole, and whether it may be."""
+    return left.is_whole and right.is_whole, left.may_be_whole and right.may_be_whole
 
 
 def _division(head: str, left: Bounds, right: Bounds) -> Bounds:
     if right.has_zero:
         return UNSOUND
-    is_whole = left.is_whole and right.is_whole
+    sorts = _sorts(left, right)
     if head == "%":
         most = max(abs(right.low), abs(right.high))
-        return Bounds(-most, most, is_whole)
-    found = _corners([a / b for a in left[:2] for b in right[:2]], False)
+        return Bounds(-most, most, *sorts)
+    found = _corners([a / b for a in left[:2] for b in right[:2]])
     if head == "/" or not found.is_sound:
         return found
-    return Bounds(math.floor(found.low), math.floor(found.high), is_whole)
+    return Bounds(math.floor(found.low), math.floor(found.high), *sorts)
 
 
 def _extreme(head: str, parts: list[Bounds]) -> Bounds:
     pick = min if head == "min" else max
     low, high = pick(part.low for part in parts), pick(part.high for part in parts)
-    return Bounds(low, high, all(part.is_whole for part in parts))
+    return Bounds(low, high, *_either(*parts))
+
+
+def _either(*parts: Bounds) -> tuple[bool, bool]:
+    """Returns whether one of several values is whole, whichever it is, and whether it may be."""
+    return all(part.is_whole for part in parts), any(part.may_be_whole for part in parts)
 
 
 def _reduction(head: str, value: Bounds, _condition: Bounds, start: Bounds) -> Bounds:
     if head != "sum":
         return _hull(value, start)
     low, high = MOST_GPUS * min(0, value.low), MOST_GPUS * max(0, value.high)
-    return Bounds(low + start.low, high + start.high, value.is_whole and start.is_whole)
+    is_whole = value.is_whole and start.is_whole
+    return Bounds(low + start.low, high + start.high, is_whole, start.may_be_whole)
 
 
 def _hull(one: Bounds, other: Bounds) -> Bounds:
-    is_whole = one.is_whole and other.is_whole
-    return Bounds(min(one.low, other.low), max(one.high, other.high), is_whole)
+    return Bounds(min(one.low, other.low), max(one.high, other.high), *_either(one, other))
 
 
 def _power(base: Bounds, exponent: Bounds) -> Bounds:
@@ -221,16 +237,17 @@ def _power(base: Bounds, exponent: Bounds) -> Bounds:
         ends = [float(base.low) ** raised, float(base.high) ** raised]
     except OverflowError:
         return UNSOUND
-    return _corners([*ends, 0.0] if base.has_zero and raised > 0 else ends, False)
+    is_mixed = raised >= 0 and base.may_be_whole and exponent.may_be_whole
+    return _corners([*ends, 0.0] if base.has_zero and raised > 0 else ends, False, is_mixed)
 
 
 def _function(head: str, part: Bounds) -> Bounds:
-    low, high, is_whole = part
+    low, high, *sorts = part
     if head == "neg":
-        return Bounds(-high, -low, is_whole)
+        return Bounds(-high, -low, *sorts)
     if head == "abs":
         least = 0.0 if part.has_zero else min(abs(low), abs(high))
-        return Bounds(least, max(abs(low), abs(high)), is_whole)
+        return Bounds(least, max(abs(low), abs(high)), *sorts)
     if head in ("int", "floor", "ceil"):
         return Bounds(math.floor(low), math.ceil(high), True)
     if head == "tanh":
@@ -244,5 +261,5 @@ def _function(head: str, part: Bounds) -> Bounds:
     return UNSOUND
 
 
-def _corners(values: list[float], is_whole: bool) -> Bounds:
-    return Bounds(min(values), max(values), is_whole)
+def _corners(values: list[float], *sorts: bool) -> Bounds:
+    return Bounds(min(values), max(values), *sorts)

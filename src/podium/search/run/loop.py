@@ -216,7 +216,7 @@ class Search:
         self._stopwatch = Stopwatch(self.parts.clock, float(state.get("seconds", 0.0)))
         self.winner.restore(state)
         self.missing_walls = tuple(state.get("missing_walls", ()))
-        learned = state.get("learned", {})  # none: an earlier Podium chose by what was known last
+        learned = state.get("learned", {})
         self._requests.learned = {int(batch): dict(saved) for batch, saved in learned.items()}
         for name, saved in state.get("generators", {}).items():
             if name in self.parts.generators:

@@ -10,7 +10,7 @@ from typing import Any
 from podium.errors import InputError, UsageError, advice_on
 from podium.evaluation.cases import TrainingSet
 from podium.files.excerpt import escaped, excerpt
-from podium.search.judging.fitness import as_begun, fitness_named
+from podium.search.judging.fitness import fitness_named
 from podium.search.population.archive import IslandSettings
 
 SEEDS, RANDOM = "seeds", "random"
@@ -29,9 +29,8 @@ MOST_AHEAD = 1_000
 MOST = 1_000_000
 """The largest batch, island or program that a plan may name."""
 
-
-METHOD = 4
-"""Counts the ways in which plans were carried out; the plan of an older one cannot be resumed."""
+PLAN_VERSION = 1
+"""Of what a plan says and how it is carried out; the run of another version is not resumed."""
 
 PROMPTED = ("llm", "command")
 """Generators that are asked in words, and that may take long to answer."""
@@ -45,10 +44,10 @@ class Tuning:
     evaluations: int = 60  # for one candidate
     share: float = 0.3  # of all evaluations, at most
     # Of every other tuning, which is that of the best so far; 0: all are alike, and only declared
-    # constants are tuned, as in runs begun before.
+    # constants are tuned.
     deep: int = 0
     # Of one of the best seeds, which is tuned before anything else, in small batches; 0: three of
-    # them have their turns, as in runs begun before.
+    # them have their turns.
     first: int = 0
     # Batches before anything is tuned, and then the best is, whether it is a seed or was bred;
     # 0: seeds are tuned at once.
@@ -85,7 +84,6 @@ class RunPlan:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of generators
     ingredients: str = ALL
     pipeline: Pipeline = field(default_factory=Pipeline)
-    method: int = METHOD
     finalists: int = 8  # of the best by training, one is chosen on other seeds; 0: the very best
 
     def __post_init__(self) -> None:
@@ -120,9 +118,9 @@ class RunPlan:
         """Describes the plan as JSON types."""
         simple = (
             "fitness", "seed", "start", "batch", "may_hold", "largest", "ingredients", "finalists",
-            "method",
         )  # fmt: skip
         return {
+            "version": PLAN_VERSION,
             "training": self.training.as_object(),
             **{name: getattr(self, name) for name in simple},
             "generators": [list(each) for each in self.generators],
@@ -150,19 +148,13 @@ class RunPlan:
     @classmethod
     def _read(cls, given: Mapping[str, Any]) -> RunPlan:
         _check(given)
-        parts = dict(given)
-        # A run that an earlier Podium began is judged as it was.
-        if "finalists" not in given:
-            parts |= {"finalists": 0, "fitness": as_begun(given["fitness"], "inflation-overall")}
-        elif "deep" not in given["tuning"]:
-            parts["fitness"] = as_begun(given["fitness"], "inflation-by-trace")
+        parts = {name: value for name, value in given.items() if name != "version"}
         parts["training"] = TrainingSet.from_object(given["training"])
         parts["generators"] = tuple((name, weight) for name, weight in given["generators"])
         parts["starters"] = tuple((name, text) for name, text in given["starters"])
         parts["customs"] = IslandSettings(**given["customs"])
         parts["tuning"] = Tuning(**given["tuning"])
-        parts["pipeline"] = Pipeline(**given.get("pipeline", {}))
-        parts.setdefault("method", 1)
+        parts["pipeline"] = Pipeline(**given["pipeline"])
         parts["options"] = {name: dict(each) for name, each in given["options"].items()}
         return cls(**parts)
 
@@ -228,7 +220,7 @@ _Checks = Mapping[str, Callable[[object], bool]]
 
 _PLAN: _Checks = {
     "fitness": _is_text, "start": _is_text, "ingredients": _is_text, "seed": _is_count,
-    "batch": _is_small, "largest": _is_small, "finalists": _is_count, "method": _is_count,
+    "batch": _is_small, "largest": _is_small, "finalists": _is_count,
     "may_hold": lambda value: isinstance(value, bool),
     "generators": _is_generators, "starters": _is_starters,
 }  # fmt: skip
@@ -264,7 +256,7 @@ def _check(given: Mapping[str, Any]) -> None:
     _check_values(given, _PLAN, "")
     _check_values(given["customs"], _CUSTOMS, "customs.")
     _check_values(given["tuning"], _TUNING, "tuning.")
-    _check_values(given.get("pipeline", {}), _PIPELINE, "pipeline.")
+    _check_values(given["pipeline"], _PIPELINE, "pipeline.")
     for name, checks in _OPTIONS.items():
         if name in given["options"]:
             _check_values(given["options"][name], checks, f"options.{name}.")

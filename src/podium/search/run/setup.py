@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from podium.errors import InputError, UnknownName, UsageError
+from podium.errors import InputError, UnknownName
 from podium.evaluation.cases import TrainingSet
 from podium.search.generators.command import CommandSettings, open_command
 from podium.search.generators.generator import Generator
@@ -21,7 +21,7 @@ from podium.search.program.writer import write
 from podium.search.run.executor import Executor, local_executor, ray_executor
 from podium.search.run.folder import PLAN, SearchFolder
 from podium.search.run.loop import Parts, Search, Watch
-from podium.search.run.plan import ALL, GENERATORS, METHOD, SEEDS, RunPlan
+from podium.search.run.plan import ALL, GENERATORS, SEEDS, RunPlan
 from podium.search.run.selection import Selector
 from podium.search.run.trust import Options, check_place, trusted, whole, without_secrets
 from podium.search.run.validator import Validator
@@ -85,7 +85,6 @@ def open_search(
     if means.root is not None:
         check_place(folder, record.id, means.root, plan)
     plan = trusted(folder, record, plan, means.given)
-    _check_method(record, plan)
     folder.lock()
     with ExitStack() as stack:
         stack.callback(folder.unlock)
@@ -103,17 +102,6 @@ def open_search(
             validator.check if means.is_validating else _unchecked, selector.measure, watch,
         )  # fmt: skip
         yield Search(record.id, plan, parts)
-
-
-def _check_method(record: RunRecord, plan: RunPlan) -> None:
-    """Refuses a plan that this Podium would carry out otherwise than the one that began it."""
-    if plan.method != METHOD:
-        kind = "an older" if plan.method < METHOD else "a newer"
-        raise UsageError(
-            f"run {record.id} was begun by {kind} Podium, which planned its batches otherwise: "
-            "it cannot be resumed as it was",
-            hint=f"podium search run --from {record.id} starts a new run from its best candidates",
-        )
 
 
 def open_executor(training: TrainingSet, fitness: str, means: Means) -> Executor:

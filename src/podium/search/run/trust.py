@@ -116,7 +116,7 @@ def trusted(folder: RunFolder, record: RunRecord, plan: RunPlan, given: Options)
     reaching = [name for name, _ in plan.generators if name in REACHING]
     if not reaching:
         return plan
-    was_sealed = _is_placed(plan, reaching) and is_sealed(folder, record.id, plan)
+    was_sealed = is_sealed(folder, record.id, plan)
     options = dict(plan.options)
     for name in reaching:
         kept, own = plan.options.get(name, {}), given.get(name)
@@ -148,11 +148,6 @@ def check_objective(
             hint="to allow it: "
             + shlex.join(["podium", "search", "resume", record.id, "--objective", path]),
         )
-
-
-def _is_placed(plan: RunPlan, reaching: list[str]) -> bool:
-    """Returns whether a plan says where its command runs; older plans do not."""
-    return "command" not in reaching or bool(plan.options.get("command", {}).get(FOLDER))
 
 
 def whole(name: str, kept: T, given: T) -> T:

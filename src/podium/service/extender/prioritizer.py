@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Literal, cast
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from podium.errors import PolicyError
+from podium.kube.objects import UNREADABLE, decode
 from podium.kube.pod import Request, Unreadable
 from podium.kube.state import LiveState
 from podium.model.fit import tightest_slots
@@ -52,7 +52,6 @@ PREPARE_S = 2.0
 Nodes = npt.NDArray[Any]
 Whole = npt.NDArray[np.int64]
 _NONE = np.zeros(0, np.int64)
-_read_object = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,8 +255,8 @@ class Prioritizer:
         if known is not None:
             return self.state.request_of(known)
         try:
-            return self.state.request(_read_object(args.raw_pod))
-        except msgspec.DecodeError as error:  # an integer of 5,000 digits, for instance
+            return self.state.request(decode("Pod", args.raw_pod))
+        except UNREADABLE as error:  # an integer of 5,000 digits, for instance
             return Unreadable(f"{args.pod.namespace}/{args.pod.name}", str(error))
 
     def find_nodes(self, text: bytes) -> NamesAt | None:

@@ -91,7 +91,7 @@ def create_app(service: Service) -> Application:
     _add_handlers(app)
     budget = BodyBudget(max(MOST_BYTES, serve.max_body_bytes))
     middleware.at_once.budget = budget
-    reader = BodyReader(serve.max_body_bytes, serve.read_limit_s, budget)
+    reader = BodyReader(serve.max_body_bytes, serve.read_limit_s, budget, middleware.turns)
     for life in service.components:
         _add_component(app, middleware, reader, serve.max_batch, life)
         metrics.add(life.component.collectors())

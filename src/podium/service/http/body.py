@@ -16,6 +16,10 @@ from starlette.types import Message, Receive, Scope
 
 from podium.service.http.budget import BodyBudget, Share
 from podium.service.http.problem import Field, Problem
+from podium.service.http.turns import Turns
+
+FEW_BYTES = 2**12
+"""Of a body that is worked on at once; what a larger one asks for takes its turn."""
 
 FEW = 500
 """Entries up to which a body is checked as it is, however wrong it may be."""
@@ -54,19 +58,28 @@ class BodyReader:
     max_bytes: int
     limit_s: float
     budget: BodyBudget = field(default_factory=BodyBudget)  # shared by all readers of a service
+    turns: Turns = field(default_factory=Turns)  # likewise
 
     def share(self) -> Share:
         """Begins what a request takes of the budget; whoever asks for it gives it back."""
         return Share(self.budget)
 
     async def read(self, scope: Scope, receive: Receive, share: Share) -> bytes:
-        """Returns the body of a request.
+        """Returns the body of a request, once it is its turn to be worked on.
 
         Raises:
             Problem: it is not declared as JSON, is too large, takes too long, or there is no room.
             Gone: the caller hung up.
         """
         self._check(scope["headers"])
+        body = await self._in_time(receive, share)
+        if len(body) > FEW_BYTES:
+            await self.turns.take()
+            if is_gone(scope):
+                raise Gone
+        return body
+
+    async def _in_time(self, receive: Receive, share: Share) -> bytes:
         try:
             async with asyncio.timeout(self.limit_s):
                 message = await receive()

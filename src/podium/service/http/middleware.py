@@ -24,6 +24,7 @@ from podium.service.http.logs import KIND
 from podium.service.http.metrics import Metrics
 from podium.service.http.own_names import OwnNames
 from podium.service.http.problem import Problem, problem_of
+from podium.service.http.turns import Turns
 
 OPEN = frozenset({"/healthz", "/readyz"})
 """Paths that need no token: probes have none."""
@@ -97,6 +98,7 @@ class Middleware:
         self._fast_routes: dict[tuple[str, str], ASGIApp] = {}
         self._shared_limit = InFlightLimit(rules.max_in_flight)
         self._route_limits: dict[str, InFlightLimit] = {}
+        self.turns = Turns()  # of what may take longer than a score
         metrics.in_flight.set_function(lambda: self._in_flight)
         self.at_once = AtOnce(self._ids.id_for, self._finish_at_once, rules.own_names)
 
@@ -124,6 +126,8 @@ class Middleware:
             fast = self._fast_routes.get((scope["method"], path))
             if fast is not None:
                 exchange.route = path
+            elif path not in OPEN:
+                await self.turns.take()
             await (fast or self._app)(scope, receive, exchange.send)
         except (Problem, PodiumError) as error:
             self._log_error(error, exchange)

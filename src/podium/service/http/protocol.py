@@ -3,8 +3,8 @@
 What is not a request is answered in the one shape of errors. A head has a limited size and a
 limited time, what a caller sends ahead of its answers stays unread, and a caller that does not read
 answers is cut off: nobody can make the service remember more than a little for each connection.
-What was sent ahead is answered in turn, one request in each round of the event loop: a new caller
-never waits for more than that, however much a crowd of others sent ahead.
+What was sent ahead, and what is answered past the application, takes its turn, one request in each
+round of the event loop: a new caller never waits for more than that, however much a crowd sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import functools
 import re
 import select
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -26,6 +25,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from podium.service.http.at_once import AtOnce, Quick
 from podium.service.http.body import IS_GONE
 from podium.service.http.problem import Problem
+from podium.service.http.turns import Turns
 
 MOST_HEAD_BYTES = 2**15
 MOST_HEAD_FIELDS = 100
@@ -47,25 +47,6 @@ _OF_STREAM = b"transfer-encoding: chunked\r\n\r\n"  # uvicorn writes it last
 
 def _ignore(count: int) -> None:
     del count
-
-
-class Turns:
-    """Starts requests that were sent ahead, one in each round of the event loop."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[Callable[[], None]] = deque()
-
-    def wait(self, loop: asyncio.AbstractEventLoop, begin: Callable[[], None]) -> None:
-        """Queues a call behind those that are already waiting."""
-        self._waiting.append(begin)
-        if len(self._waiting) == 1:
-            loop.call_soon(self._next, loop)
-
-    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
-        begin = self._waiting.popleft()
-        if self._waiting:
-            loop.call_soon(self._next, loop)
-        begin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +204,8 @@ class Connection(HttpToolsProtocol):
         self._is_over, self._silent = True, 0
         HttpToolsProtocol.on_message_complete(self)
         if self._quick is not None:
-            self.loop.call_soon(self._answer_at_once, self.cycle, self._quick, self._pieces)
+            answer = functools.partial(self._answer_at_once, self.cycle, self._quick, self._pieces)
+            self.limits.turns.wait(self.loop, answer)
             self._quick = None
 
     def on_response_complete(self) -> None:

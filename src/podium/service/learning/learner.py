@@ -42,11 +42,8 @@ class AgentLearner:
             ValueError: it is not what was saved.
             UsageError: it was learned with other features.
         """
-        if "format" not in state:
-            raise KeyError("format")
-        learned = {name: value for name, value in state.items() if name != _CHECKSUM}
-        # States of earlier versions have no checksum.
-        if state.get(_CHECKSUM, "") not in ("", _checksum(learned)):
+        learned = dict(state)
+        if learned.pop(_CHECKSUM) != _checksum(learned):
             raise ValueError("the checksum does not match")
         self.agent = Agent.from_object(self._parameters, learned)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import socket
@@ -88,7 +87,7 @@ class LearningRoutes:
         self._learner, self._journal = learner, journal
         self._metrics, self._log = metrics, log
         self._selector, self._serve = selector, serve
-        self._batches = Batches()
+        self._batches, self._wide = Batches(), Batches()
         self._source = socket.gethostname()
         self._sizes = dict.fromkeys(learner.agent.parameters.features)
         self._writer = AnswerWriter()
@@ -118,15 +117,19 @@ class LearningRoutes:
         ]  # fmt: skip
 
     def close(self) -> None:
-        """Begins no more work on batches."""
+        """Begins no more work on batches and on scores of many places."""
         self._batches.close()
+        self._wide.close()
 
-    async def score(self, body: ScoreRequest, _scope: Scope) -> bytes:
+    async def score(self, body: ScoreRequest, scope: Scope) -> bytes:
         """Decides where a job runs."""
         request = self._scored(body)
         started = time.perf_counter()
         if len(request.places) > MANY_PLACES:  # others are answered meanwhile
-            answer = await asyncio.to_thread(self._learner.agent.score, request, time.monotonic())
+            answer = await self._wide.work(
+                lambda _: self._learner.agent.score(request, time.monotonic()),
+                partial(is_gone, scope),
+            )
         else:
             answer = self._learner.agent.score(request, time.monotonic())
         self._metrics.scoring.observe(time.perf_counter() - started)

@@ -77,7 +77,9 @@ from podium.traces.kubernetes.volumes import DUMP, KINDS, UNKNOWN_VOLUMES, Volum
 from podium.traces.kubernetes.waiting import GATED as GATED_WORK
 from podium.traces.kubernetes.waiting import (
     SUSPENDED,
-    has_pods,
+    missing,
+    namesakes_of,
+    pods_of,
     ungated,
     waits,
     without_children,
@@ -206,7 +208,8 @@ class _Pile:
     suspended: list[tuple[Path, Document]] = field(default_factory=list)  # jobs
     suspended_jobs: Counter[str] = field(default_factory=Counter)  # that are not tried, by kind
     suspended_pods: int = 0  # of those
-    wanted_notes: Counter[str] = field(default_factory=Counter)  # on files of wanted pods
+    wanted_notes: list[str] = field(default_factory=list)  # on files of wanted pods
+    wanted_nodes: int = 0  # in those
     lost: list[NodeSpec] = field(default_factory=list)  # that cannot be modelled
     replaced: frozenset[str] = frozenset()  # kinds that come from elsewhere
     given: Cluster | None = None  # nodes that come from elsewhere, ready made
@@ -270,8 +273,7 @@ class _Pile:
         for document in read_documents(path):
             held[document.kind or "object without a kind"] += 1
             try:
-                is_known = self._is_known(document, before)
-                for each in () if is_known else expanded(document):
+                for each in self._lacking(document, self.pods[:before]):
                     take = self._taker(each)
                     if take is not None:
                         take(each, path)
@@ -283,22 +285,36 @@ class _Pile:
                 self._reject(error, _object_name(document), f"{path}, line {document.line}")
         # Somebody who names a pod asks about it, whatever it waits for.
         self.pods[before:] = map(ungated, self.pods[before:])
-        if len(self.pods) == before and not self.rejects.count and not self.wanted_notes:
+        is_told = self.rejects.count or self.wanted_notes or self.wanted_nodes
+        if len(self.pods) == before and not is_told:
             kinds = ", ".join(f"{count} {kind}" for kind, count in held.items())
             text = f"it holds {kinds}" if kinds else "it is empty"
             raise InputError.at(path, f"no Pod was found: {text}", hint=_WANTED_HINT)
 
-    def _is_known(self, document: Document, before: int) -> bool:
-        """Tells what a file of wanted pods adds nothing by: nodes, jobs whose pods are there."""
+    def _lacking(self, document: Document, drafts: Sequence[PodDraft]) -> list[Document]:
+        """Expands an object of a file of wanted pods, less what the dump has of it already."""
         if document.kind == "Node":
-            self.wanted_notes[WANTED_NODES] += 1
-        elif has_template(document) and has_pods(document, self.pods[:before]):
-            self.wanted_notes[
-                f"its pods are in the dump already, so left out: {document.kind}"
-            ] += 1
-        else:
-            return False
-        return True
+            self.wanted_nodes += 1
+            return []
+        if not has_template(document):
+            return [document]
+        made = expanded(document)
+        pods = [each for each in made if each.kind == "Pod"]
+        name, all_pods = _titled(document), counted(len(pods), "pod")
+        there = pods_of(document, drafts)
+        if not there:
+            unowned = len(namesakes_of(document, drafts))
+            if unowned:
+                told = f"nothing tells who made {counted(unowned, 'pod')} of that name in the dump"
+                self.wanted_notes.append(f"{name}: {told}, so all {all_pods} are tried")
+            return made
+        lacking = missing(document, pods, there)
+        present, tried = len(pods) - len(lacking), len(lacking)
+        self.wanted_notes.append(
+            f"{name}: {present:,} of {all_pods} {'is' if present == 1 else 'are'} in the dump "
+            f"already, so {f'{tried:,}' if tried else 'none'} {'are' if tried > 1 else 'is'} tried"
+        )
+        return [*(each for each in made if each.kind != "Pod"), *lacking] if lacking else []
 
     def _take_suspended(self) -> None:
         """Counts jobs that are suspended, or makes their pods if they are to be tried."""
@@ -311,7 +327,7 @@ class _Pile:
                 self._reject(error, _object_name(document), place)
 
     def _take_job(self, job: Document, path: Path) -> None:
-        if has_pods(job, self.pods):
+        if pods_of(job, self.pods):
             return
         made = [each for each in expanded(job) if not has_template(each)]
         if SUSPENDED not in self.reading.waiting:
@@ -586,7 +602,8 @@ class _Pile:
         if self._is_one_namespace():
             (space,) = self.namespaces.seen
             yield f"all pods are in the namespace {space}, none is of a DaemonSet: {ALL_NAMESPACES}"
-        yield from (f"{text} ({count})" for text, count in self.wanted_notes.items())
+        yield from [f"{WANTED_NODES} ({self.wanted_nodes})"] if self.wanted_nodes else []
+        yield from self.wanted_notes
         if self.suspended_jobs:
             jobs = told_jobs(self.suspended_jobs, self.suspended_pods)
             yield f"suspended, so left out: {jobs}"
@@ -737,6 +754,12 @@ def _is_unfinished_pod(document: Document) -> bool:
 
 def _noun(document: Document) -> str:
     return "pod" if document.kind.capitalize() == "Pod" else document.kind
+
+
+def _titled(document: Document) -> str:
+    """Names a controller as kubectl does in a sentence."""
+    metadata = mapping_at(document.value, "metadata", "metadata")
+    return f"{document.kind} {metadata.get('name') or metadata.get('generateName') or ''}".rstrip()
 
 
 def _object_name(document: Document) -> str:

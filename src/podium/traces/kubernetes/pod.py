@@ -188,18 +188,21 @@ def _larger(one: Resources, other: Resources) -> Resources:
 
 
 def _start(spec: Mapping[str, Any], held: _Held) -> tuple[Resources, Resources]:
+    nothing = Fraction(0)
     sidecars: Resources = {}
     peak: Resources = {}
     for index, container in enumerate(mappings_at(spec, "initContainers", "spec.initContainers")):
         field = f"spec.initContainers[{index}]"
-        moment = dict(sidecars)
         asked = _container_request(container, field)
-        is_sidecar = text_of(container.get("restartPolicy"), f"{field}.restartPolicy") == "Always"
-        _add(moment, held.instead_of(asked, container) if is_sidecar else asked)
-        if is_sidecar:
-            sidecars = moment
-        for key, amount in moment.items():
-            peak[key] = max(peak.get(key, Fraction(0)), amount)
+        if text_of(container.get("restartPolicy"), f"{field}.restartPolicy") == "Always":
+            asked = held.instead_of(asked, container)
+            _add(sidecars, asked)
+            moment = sidecars
+        else:
+            moment = {key: sidecars.get(key, nothing) + asked[key] for key in asked}
+        # Of what else sidecars hold, the peak was noted when they started.
+        for key in asked:
+            peak[key] = max(peak.get(key, nothing), moment[key])
     return sidecars, peak
 
 
@@ -279,21 +282,50 @@ _BUILT_IN_CLASSES = {
 MOST_PARTS = 1000
 """Containers of a pod, or terms and expressions of its affinity; people write a few dozen."""
 
-_LISTS = ("containers", "initContainers", "tolerations", "topologySpreadConstraints")
+_PARTS = {
+    "spec": (
+        "containers", "initContainers", "nodeSelector", "overhead", "resourceClaims",
+        "tolerations", "topologySpreadConstraints", "volumes",
+    ),
+    "status": ("conditions", "containerStatuses", "initContainerStatuses"),
+}  # fmt: skip
+_HOLDERS = {
+    "spec": ("ports", "containers", "initContainers"),
+    "status": ("allocatedResources", "containerStatuses", "initContainerStatuses"),
+}
+"""What those hold beside resources that hold some, and where they are listed."""
 
 
 class UnmodelledError(FieldError):
     """A pod is too large to be modelled; it is left out, the rest of the file is not."""
 
 
-def _check_size(spec: Mapping[str, Any]) -> None:
+def _check_size(pod: Mapping[str, Any]) -> None:
     """Refuses pods that would take seconds to read: anybody may write them."""
-    for name in _LISTS:
-        listed = spec.get(name)
-        if isinstance(listed, list) and len(listed) > MOST_PARTS:
-            raise UnmodelledError(f"spec.{name}", f"more than {MOST_PARTS:,} are not modelled")
-    if spec.get("affinity"):
-        _check_affinity(spec["affinity"])
+    for at, names in _PARTS.items():
+        part = mapping_at(pod, at, at)
+        for name in names:
+            if _size(part.get(name)) > MOST_PARTS:
+                raise UnmodelledError(f"{at}.{name}", f"more than {MOST_PARTS:,} are not modelled")
+        more, *lists = _HOLDERS[at]
+        listed = [each for name in lists for each in mappings_at(part, name, f"{at}.{name}")]
+        if sum(_amounts(each, more) for each in listed) > MOST_PARTS:
+            text = f"more than {MOST_PARTS:,} resources and ports are not modelled"
+            raise UnmodelledError(f"{at}.{lists[0]}", text)
+    affinity = mapping_at(pod, "spec", "spec").get("affinity")
+    if affinity:
+        _check_affinity(affinity)
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, Mapping | list) else 0
+
+
+def _amounts(holder: Mapping[str, Any], more: str) -> int:
+    """Counts the resources and ports of a container, or the resources of its status."""
+    resources = holder.get("resources")
+    asked = resources.values() if isinstance(resources, Mapping) else ()
+    return sum(map(_size, (*asked, holder.get(more))))
 
 
 def _check_affinity(affinity: Any) -> None:
@@ -340,7 +372,7 @@ def pod_draft(
     """
     metadata = mapping_at(pod, "metadata", "metadata")
     spec = mapping_at(pod, "spec", "spec")
-    _check_size(spec)
+    _check_size(pod)
     annotations = texts_at(metadata, "annotations", "metadata.annotations")
     labels = texts_at(metadata, "labels", "metadata.labels")
     namespace = text_of(metadata.get("namespace"), "metadata.namespace")

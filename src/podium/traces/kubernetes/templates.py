@@ -43,6 +43,13 @@ def has_template(document: Document) -> bool:
     return _GROUPS.get(document.kind) == group_and_kind(document.value)[0]
 
 
+def completions_of(document: Document, default: int) -> int:
+    """Tells how many pods have to succeed in all; but for a Job, nothing says so."""
+    if document.kind != "Job" or is_operated(document.value):
+        return default
+    return _whole(mapping_at(document.value, "spec", "spec"), "completions", MOST_PODS)
+
+
 def may_make_pods(document: Document) -> bool:
     """Tells whether pods may come of an object: of any but Kubernetes' own that have none."""
     return document.kind not in _WITHOUT_PODS

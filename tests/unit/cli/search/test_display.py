@@ -52,13 +52,6 @@ def test_money_is_set_beside_what_was_gained():
         assert facts(**spent, fitness_start=start)["price"].startswith("no gain yet")
 
 
-def test_summaries_of_earlier_versions_are_shown_too():
-    old = {key: value for key, value in SUMMARY.items() if key not in ("unpriced_calls",
-           "fitness_start")}  # fmt: skip
-    told = facts_of_summary({**old, "usd": 0.5, "tokens": 10, "calls": 1})
-    assert told["spend"] == "0.5000 USD, 10 tokens, 1 calls"
-
-
 def test_a_log_gets_a_line_now_and_then(capsys):
     now = iter([0.0, 29.0, 31.0, 32.0])
     archive = SimpleNamespace(best=None, islands=[], batches=2, start=None, transfers=[])

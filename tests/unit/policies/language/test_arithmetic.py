@@ -70,7 +70,10 @@ def operands(name):
         return [(each,) for each in reals]
     if name in ("add", "subtract", "multiply", "shift_left", "shift_right"):
         return list(itertools.product(wholes, wholes))
-    if name in ("integer_power", "rounded_to"):
+    if name in ("mixed_add", "mixed_subtract", "mixed_multiply", "mixed_power"):
+        numbers = [*reals, *map(float, wholes)]
+        return list(itertools.product(numbers, numbers))
+    if name in ("integer_power", "mixed_integer_power", "rounded_to"):
         return list(itertools.product(reals, (-15, -3, -1, 0, 1, 2, 15)))
     if name == "within":
         return [(each,) for each in (*wholes, MOST_WHOLE + 1, -MOST_WHOLE - 1, 2**62)]

@@ -1,7 +1,7 @@
 import pytest
 
 from podium.errors import UnknownName, UsageError
-from podium.search.judging.fitness import RULES, Outcome, as_begun, fitness_named, mean_values
+from podium.search.judging.fitness import RULES, Outcome, fitness_named, mean_values
 
 
 def _inflated(
@@ -43,8 +43,6 @@ def test_what_one_trace_loses_at_100_percent_no_other_makes_up_for():
         _inflated(98.0, 99.0, family="b"),
         _inflated(98.0, 89.0, family="c"),
     ]
-    by_trace = fitness_named("inflation-by-trace")
-    assert by_trace.score(outcomes) == pytest.approx(98.0 - 2 * (1.25 + 0.5))
     # Two cases of a trace are chance to a lesser degree than one: half of the tolerance is left.
     assert fitness_named("inflation").score(outcomes) == pytest.approx(98.0 - 2 * (1.5 + 0.5))
 
@@ -52,17 +50,6 @@ def test_what_one_trace_loses_at_100_percent_no_other_makes_up_for():
 def test_seeds_of_one_trace_make_up_for_each_other():
     outcomes = [_inflated(98.0, 88.0, family="a"), _inflated(98.0, 92.0, family="a")]
     assert fitness_named("inflation").score(outcomes) == pytest.approx(98.0)
-
-
-def test_runs_of_an_earlier_podium_keep_the_rule_that_looks_at_all_traces_together():
-    older = "inflation-overall"
-    name = as_begun("inflation", older)
-    outcomes = [_inflated(98.0, 88.0, family="a"), _inflated(98.0, 92.0, family="b")]
-    assert fitness_named(name).score(outcomes) == pytest.approx(98.0)
-    assert fitness_named("inflation").score(outcomes) == pytest.approx(98.0 - 2 * 1.5)
-    assert as_begun("holding:84", older) == "holding:84"
-    assert as_begun(name, older) == name
-    assert "together" in fitness_named(name).text
 
 
 def test_holding_is_the_allocation_at_130_percent_while_the_floor_at_100_percent_is_kept():

@@ -30,22 +30,6 @@ def test_a_plan_is_the_same_after_it_was_written_and_read(plan):
     assert RunPlan.from_object(json.loads(json.dumps(plan.as_object()))) == plan
 
 
-def test_a_plan_of_an_earlier_podium_keeps_its_rule_and_its_winner():
-    older = FULL.as_object()
-    del older["finalists"]
-    plan = RunPlan.from_object(json.loads(json.dumps(older)))
-    assert plan.fitness == "mix:inflation-overall=3,fragmentation=1"
-    assert plan.finalists == 0
-
-
-def test_a_plan_of_a_podium_that_allowed_half_a_point_at_100_percent_is_judged_so_again():
-    older = FULL.as_object()
-    del older["tuning"]["deep"]
-    plan = RunPlan.from_object(json.loads(json.dumps(older)))
-    assert plan.fitness == "mix:inflation-by-trace=3,fragmentation=1"
-    assert (plan.tuning, plan.finalists) == (FULL.tuning, FULL.finalists)
-
-
 def test_repairs_have_numbers_of_their_own():
     for plan in (RunPlan(TRAINING), FULL, replace(FULL, batch=500)):
         assert plan.block >= 2 * plan.batch

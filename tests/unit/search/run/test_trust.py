@@ -157,16 +157,6 @@ def test_a_command_runs_where_it_was_given_and_nowhere_that_only_the_plan_names(
     assert found.options["command"]["folder"] == "/work"
 
 
-def test_a_sealed_plan_that_does_not_say_where_its_command_runs_asks_again(folder):
-    older = {name: value for name, value in COMMAND.items() if name != "folder"}
-    plan = replace(BOTH, options={"command": older, "llm": LLM})
-    seal(folder, "one", plan)
-    with pytest.raises(UsageError, match="nothing shows that you asked"):
-        trusted(folder, record_of(folder), plan, {})
-    given = {"command": COMMAND, "llm": LLM}
-    assert trusted(folder, record_of(folder), plan, given).options == given
-
-
 def test_another_budget_holds_for_this_time_and_confirms_nothing(folder):
     given = {"command": COMMAND, "llm": {**LLM, "usd": 1.0}}
     assert trusted(folder, record_of(folder), BOTH, given).options["llm"]["usd"] == 1.0

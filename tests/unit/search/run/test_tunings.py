@@ -204,7 +204,7 @@ def test_the_seed_with_most_numbers_of_those_about_as_good_is_tuned_alone_at_fir
         replace(FIRST, generators=()),
         replace(FIRST, tuning=replace(FIRST.tuning, every=0)),
     ],
-    ids=["begun before", "nothing is bred", "nothing is tuned"],
+    ids=["none is tuned first", "nothing is bred", "nothing is tuned"],
 )
 def test_nothing_comes_first_unless_the_plan_says_so(plan):
     archive = archive_of(member(1, 60.0, text=TEXT), plan=plan, is_seed=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import socket
 
 import pytest
 import uvicorn
@@ -127,3 +128,36 @@ def test_bodies_take_of_what_all_share_and_give_it_back():
     assert budget.left == 2**18
     assert talk([whole[:-10]], limit_s=0.05, budget=budget)[0].startswith(b"HTTP/1.1 408")
     assert budget.left == 2**18
+
+
+def test_a_crowd_is_answered_by_turns():
+    rounds, seen = [0], []
+
+    def late(body):
+        seen.append(rounds[0])
+        return body
+
+    def count_on():
+        rounds[0] += 1
+        asyncio.get_running_loop().call_soon(count_on)
+
+    async def run():
+        at_once = AtOnce(lambda _: "id-1", lambda *_: None, routes={"/quick": QuickRoute(late)})
+        config = uvicorn.Config(by_application, log_config=None, access_log=False)
+        config.load()
+        kind = type("Own", (Connection,), {"at_once": at_once, "limits": ConnectionLimits()})
+        ends = [socket.socketpair() for _ in range(8)]
+        loop = asyncio.get_running_loop()
+        for _, theirs in ends:
+            await loop.connect_accepted_socket(lambda: kind(config, ServerState(), {}), theirs)
+        count_on()
+        for mine, _ in ends:
+            mine.sendall(asked())
+        while len(seen) < len(ends):
+            await asyncio.sleep(0)
+        for mine, _ in ends:
+            mine.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert len(set(seen)) == len(seen)

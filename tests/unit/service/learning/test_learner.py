@@ -1,15 +1,13 @@
 import asyncio
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-import support.observed
 from podium.online import Parameters, Request
 from podium.online.runtime import RuntimeModel
 from podium.service.learning.learner import AgentLearner
-from podium.store import CheckpointRecord, ObservationRecord, open_store
+from podium.store import ObservationRecord, open_store
 from support.observed import PARAMETERS, seen
 from support.service import OBSERVE, SCORE, Service
 
@@ -42,26 +40,8 @@ def test_a_state_that_is_not_what_was_saved_is_refused():
     with pytest.raises(ValueError, match="checksum"):
         other.restore(json.loads(text.replace('"observations": 1,', '"observations": 3,')))
     assert other.agent.figures().observations == 0
-    older = {name: value for name, value in json.loads(text).items() if name != "sha256"}
-    other.restore(older)
-    assert other.state() == learner.state()
-
-
-def test_a_checkpoint_of_an_earlier_version_is_taken_up(tmp_path):
-    state = json.loads((Path(support.observed.__file__).parent / "agent_state_1.json").read_text())
-    with open_store(str(tmp_path / "podium.db")) as store:
-        told = [ObservationRecord("train-bert", "A100-80GB", 72.0, 0.0) for _ in range(23)]
-        store.observations.add(told)
-        store.checkpoints.save(CheckpointRecord("online", 22, state, recorded_s=0.0))
-    with Service(tmp_path) as service:
-        known = service.post("/v1/score", SCORE).json["candidates"]
-        # 6 alone and 4 beside another from the checkpoint, 1 that came after it.
-        assert [each["observations"] for each in known] == [11, 6]
-        assert 60.0 < known[0]["mu"] < 90.0
-        assert 160.0 < known[1]["mu"] < 220.0
-        assert [each["success_chance"] for each in known] == [1.0, 1.0]
-    with Service(tmp_path) as service:
-        assert service.post("/v1/score", SCORE).json["candidates"] == known
+    with pytest.raises(KeyError):
+        other.restore({name: v for name, v in json.loads(text).items() if name != "sha256"})
 
 
 def test_an_observation_of_any_replica_closes_the_decision_of_its_job():

@@ -1,9 +1,21 @@
+import functools
+import operator
+from collections import Counter
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podium.traces.fields import FieldError
-from podium.traces.kubernetes.pod import pod_resources, selected_models
+from podium.traces.kubernetes.constraints import UNKNOWN_NAMESPACES
+from podium.traces.kubernetes.devices import Inventory
+from podium.traces.kubernetes.pod import (
+    UnmodelledError,
+    pod_draft,
+    pod_resources,
+    selected_models,
+)
 
 PRODUCT = "nvidia.com/gpu.product"
 
@@ -195,3 +207,82 @@ def test_a_wrong_value_names_its_field(spec, field):
     with pytest.raises(FieldError) as caught:
         pod_resources(spec)
     assert caught.value.field == field
+
+
+def _container(resources, **more):
+    return {"name": "c", "resources": {"requests": resources}, **more}
+
+
+_MANY = {f"x.y/{number}": "1" for number in range(1000)}
+_PORTS = [{"containerPort": 1}] * 501
+_TOO_LARGE = {
+    "spec.containers": {"spec": {"containers": [_container(_MANY), _container({"cpu": "1"})]}},
+    "spec.nodeSelector": {"spec": {"nodeSelector": {str(each): "" for each in range(1001)}}},
+    "spec.overhead": {"spec": {"overhead": {**_MANY, "cpu": "1"}}},
+    "spec.volumes": {"spec": {"volumes": [{"name": "v"}] * 1001}},
+    "spec.resourceClaims": {"spec": {"resourceClaims": [{"name": "v"}] * 1001}},
+    "status.conditions": {"status": {"conditions": [{}] * 1001}},
+    "status.containerStatuses": {
+        "status": {"containerStatuses": [{**_container(_MANY), "allocatedResources": {"cpu": "1"}}]}
+    },
+}
+
+
+def _drafted(pod):
+    return pod_draft({"metadata": {"name": "p"}, **pod}, UNKNOWN_NAMESPACES, 0, Inventory(), {})
+
+
+@pytest.mark.parametrize("where", _TOO_LARGE)
+def test_a_pod_that_would_take_long_to_read_is_not_modelled(where):
+    with pytest.raises(UnmodelledError, match="more than 1,000") as caught:
+        _drafted(_TOO_LARGE[where])
+    assert caught.value.field == where
+
+
+def test_ports_count_beside_resources():
+    ported = [_container({}, ports=_PORTS), _container({}, ports=_PORTS)]
+    with pytest.raises(UnmodelledError, match="resources and ports"):
+        _drafted({"spec": {"containers": ported}})
+    assert _drafted({"spec": {"containers": [_container(_MANY)]}}).spec.name == "p"
+
+
+_NAMES = st.sampled_from(["cpu", "memory", "x.y/z"])
+_ASKED = st.dictionaries(_NAMES, st.integers(0, 5).map(str), max_size=3)
+_STARTED = st.lists(
+    st.builds(
+        lambda asked, held, more, name: (
+            {**_container(asked, **more), "name": name},
+            {"name": name, "resources": {"requests": held}},
+        ),
+        _ASKED, _ASKED, st.sampled_from([{}, {"restartPolicy": "Always"}]), st.sampled_from("ab"),
+    ),
+    max_size=5,
+)  # fmt: skip
+
+
+@given(_STARTED, _ASKED, st.booleans())
+def test_the_start_takes_as_much_as_its_hungriest_moment(started, asked, is_infeasible):
+    def amounts(found):
+        return {key: Fraction(value) for key, value in found.items()}
+
+    waits = {"type": "PodResizePending", "reason": "Infeasible"}
+    statuses = {status["name"]: status for _, status in started}
+    status = {
+        "initContainerStatuses": list(statuses.values()),
+        "conditions": [waits] if is_infeasible else [],
+    }
+    spec = {
+        "containers": [{**_container(asked), "name": "main"}],
+        "initContainers": [container for container, _ in started],
+    }
+    sidecars, moments = Counter(), []
+    for container, _ in started:
+        own = Counter(amounts(container["resources"]["requests"]))
+        held = Counter(amounts(statuses[container["name"]]["resources"]["requests"]))
+        if "restartPolicy" in container:
+            sidecars.update(held if is_infeasible else held | own)
+            own = Counter()
+        moments.append(sidecars + own)
+    moments.append(sidecars + Counter(amounts(asked)))
+    expected = functools.reduce(operator.or_, moments)
+    assert {key: each for key, each in pod_resources(spec, status).items() if each} == expected

@@ -70,6 +70,6 @@ def _table(written: str) -> dict[str, Any]:
 
 
 def unusual(options: dict[str, Any]) -> dict[str, Any]:
-    """Leaves out what is as usual: a run that was begun before there was a choice says nothing."""
+    """Leaves out what is as usual."""
     usual = {**_USUAL.as_object(), "temperature": [_USUAL.temperature], "prompts": ""}
     return {name: value for name, value in options.items() if value != usual[name]}

@@ -87,15 +87,13 @@ def draw_temperature(request: Request, among: Sequence[float]) -> float | None:
 def question_of(settings: LlmSettings, request: Request, prompt: Prompt) -> Question:
     """Returns everything that an answer depends on."""
     temperature = settings.temperature
-    # What older recordings do not know is left out where nobody sets it.
-    parameters = Secrets().hide_all(settings.parameters)
-    later = {"reasoning_effort": settings.reasoning_effort, "parameters": parameters}
     return {
         "models": list(settings.models),
         "temperature": list(temperature) if isinstance(temperature, tuple) else temperature,
         "max_tokens": settings.max_tokens, "system": prompt.system, "user": prompt.user,
         "is_stagnant": request.is_stagnant, "seed": list(request.seed),
-        **{name: value for name, value in later.items() if value},
+        "reasoning_effort": settings.reasoning_effort,
+        "parameters": Secrets().hide_all(settings.parameters),
     }  # fmt: skip
 
 
