@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from podium.cli.completion import policies, words
 from podium.cli.options import DumpOptions, Duration, State, Topology, TracesFolder, Waiting
 
 if TYPE_CHECKING:
     from podium.experiments.case import Inputs
 
 Policy = Annotated[
-    str | None, typer.Option("--policy", help="Policy by name or file.", show_default=False)
+    str | None,
+    typer.Option(
+        "--policy", help="Policy by name or file.", show_default=False, autocompletion=policies
+    ),
 ]
 TraceName = Annotated[
     str | None, typer.Option("--trace", help="Trace by name or file.", show_default=False)
@@ -23,7 +27,13 @@ ClusterName = Annotated[
     str | None, typer.Option("--cluster", help="Cluster by name or file.", show_default=False)
 ]
 ProtocolName = Annotated[
-    str | None, typer.Option("--protocol", help="replay, inflation or rounds.", show_default=False)
+    str | None,
+    typer.Option(
+        "--protocol",
+        help="replay, inflation or rounds.",
+        show_default=False,
+        autocompletion=words("replay", "inflation", "rounds"),
+    ),
 ]
 Load = Annotated[
     float | None,
@@ -81,12 +91,16 @@ DemandName = Annotated[
         "--demand",
         help="Pods that a table is prepared from: trace, seen or warm.",
         show_default=False,
+        autocompletion=words("trace", "seen", "warm"),
     ),
 ]
 TieRule = Annotated[
     str | None,
     typer.Option(
-        "--ties", help="Who wins among equal scores: order or profile.", show_default=False
+        "--ties",
+        help="Who wins among equal scores: order or profile.",
+        show_default=False,
+        autocompletion=words("order", "profile"),
     ),
 ]
 IgnoreUnknown = Annotated[

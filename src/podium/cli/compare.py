@@ -8,6 +8,7 @@ import typer
 
 from podium.cli import figures
 from podium.cli.case_options import CaseOptions, Jobs, Metric
+from podium.cli.completion import policies as names
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.knowledge import knowledge_notes
@@ -54,7 +55,12 @@ def compare(
     *,
     policies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="POLICY", help="Policies by name or file.", show_default=False),
+        typer.Argument(
+            metavar="POLICY",
+            help="Policies by name or file.",
+            show_default=False,
+            autocompletion=names,
+        ),
     ] = None,
     seeds: Annotated[
         str, typer.Option("--seeds", help="Seeds: 1000-1009 or 1,5,9.")
@@ -131,14 +137,12 @@ def show(screen: Screen, found: PolicyComparison) -> None:
 
 
 def _standing(metric: str, yardstick: str, row: RankedPolicy) -> tuple[object, ...]:
-    sign = "+" if row.difference > 0 else ""
-    gap = figures.measured(metric, row.difference)
     return (
         row.rank,
         row.policy + (" (may hold)" if row.may_hold else ""),
         figures.measured(metric, row.mean),
         _interval(metric, row),
-        None if row.policy == yardstick else figures.Figure(f"{sign}{gap}"),
+        None if row.policy == yardstick else figures.difference(metric, row.difference),
         None if row.p_value is None else figures.decimal(row.p_value, 4),
     )
 

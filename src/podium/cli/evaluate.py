@@ -102,17 +102,13 @@ def _show(screen: Screen, trial: SettingTrial) -> None:
 
 def _line(names: list[str], mean: float, lead: Lead, metric: str) -> tuple[object, ...]:
     gap = lead.difference
-    ends = [_signed(metric, each) for each in (gap.low, gap.high) if each is not None]
+    ends = [figures.difference(metric, each) for each in (gap.low, gap.high) if each is not None]
     return (
         names[0],
         figures.measured(metric, mean),
         names[1],
         figures.measured(metric, lead.mean),
-        figures.Figure(_signed(metric, gap.mean)),
+        figures.difference(metric, gap.mean),
         figures.Figure(" .. ".join(ends)) if ends else None,
         None if lead.p_value is None else figures.decimal(lead.p_value, 4),
     )
-
-
-def _signed(metric: str, value: float) -> str:
-    return f"{100 * value:+.2f}" if metric in figures.FRACTIONS else f"{value:+,.1f}"

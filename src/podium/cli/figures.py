@@ -66,6 +66,17 @@ def measured(metric: str, value: float) -> Figure:
     return duration(value) if metric.endswith("_s") else decimal(value, 1)
 
 
+def difference(metric: str, value: float) -> Figure:
+    """Writes a difference with its sign; that of two percentages is in points.
+
+    >>> difference("gpu_allocation", 0.0293), difference("wait_mean_s", -90)
+    ('+2.93', '-1.5 min')
+    """
+    if metric in FRACTIONS:
+        return Figure(MISSING if _is_missing(value) else f"{100 * value:+z.2f}")
+    return Figure(f"{'+' if value > 0 else ''}{measured(metric, value)}")
+
+
 def size(number_of_bytes: int) -> Figure:
     """Writes a number of bytes in the unit that suits it."""
     for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from podium.cli.completion import runs, words
 from podium.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ TracesFolder = Annotated[
 
 RunId = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="Id of a run, a unique prefix of it, or its name."),
+    typer.Argument(
+        metavar="RUN", help="Id of a run, a unique prefix of it, or its name.", autocompletion=runs
+    ),
 ]
 StoreUrl = Annotated[
     str | None,
@@ -46,6 +49,7 @@ State = Annotated[
         help="How a cluster's dump begins: now (pods stay where they run), empty, or history "
         "(empty; what runs, ran and waits arrives when it was created).",
         show_default=False,
+        autocompletion=words("now", "empty", "history"),
     ),
 ]
 Duration = Annotated[

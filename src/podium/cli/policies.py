@@ -9,6 +9,7 @@ import typer
 
 from podium.cli import figures
 from podium.cli.case_options import CaseOptions, IgnoreUnknown, Seed
+from podium.cli.completion import policies as names
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
 from podium.cli.options import Json, read_settings
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 app = new_app(__doc__)
 
-Reference = Annotated[str, typer.Argument(metavar="POLICY", help="Policy by name or file.")]
+Reference = Annotated[
+    str,
+    typer.Argument(metavar="POLICY", help="Policy by name or file.", autocompletion=names),
+]
 PLACE = "argument POLICY"
 
 

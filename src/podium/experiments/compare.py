@@ -165,10 +165,10 @@ def _run_all(
     settings: Settings, inputs: Inputs, request: ComparisonRequest, listener: Listener
 ) -> _Runs:
     from podium.experiments.case import TraceDigest, load_case
+    from podium.experiments.simulate import plan_of
     from podium.reports.idle import idle_note
 
     policies, seeds, jobs = request.policies, request.seeds, request.jobs
-    announce_compilation(listener)
     found: dict[str, list[dict[str, Any]]] = {policy.name: [] for policy in policies}
     refused = Counter[str]()
     noted, counter = Notes(listener), _Counter(listener, len(policies) * len(seeds))
@@ -177,6 +177,8 @@ def _run_all(
         counter.add(0)
         for seed in seeds:
             case = load_case(settings, inputs, seed, listener)
+            if seed == seeds[0]:
+                announce_compilation(listener, plan_of(case, policies[0]).variant)
             noted.add(case.notes)
             traces.add(case)
             waiting = [pool.submit(_run, case, policy) for policy in policies]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
+    from podium.sim.plan import Plan
 
 WORK = "podium-work"
 """Prefix of the names of threads that simulate; an interrupted program leaves them behind."""
@@ -65,12 +66,18 @@ def simulate(
     return Simulation(case, result, summary, (*notes, *filter(None, [case.untried])))
 
 
+def plan_of(case: Case, policy: Policy) -> Plan:
+    """Settles everything about a run of a case."""
+    from podium.sim.engine import make_plan
+
+    return make_plan(case.cluster, case.workload, policy, case.protocol, case.setup)
+
+
 def run_case(case: Case, policy: Policy, listener: Listener = SILENT) -> Result:
     """Runs one simulation; the listener follows the pods that the core has dealt with."""
-    from podium.sim.engine import make_plan
     from podium.sim.execution import Execution
 
-    plan = make_plan(case.cluster, case.workload, policy, case.protocol, case.setup)
+    plan = plan_of(case, policy)
     announce_compilation(listener, plan.variant)
     execution, total = Execution(plan), len(plan.arrivals)
 

@@ -69,7 +69,7 @@ def test_people_read_a_ranking(run):
     for title in ("mean wait", "95 % interval", "vs first-fit", "p", "GPU", "fragmented", "placed"):
         assert title in titles
     assert " ".join(first.split()) == "1 first-fit 20.83 % - - - 59.38 % 3.0 2 s"
-    assert " ".join(second.split()).startswith("2 worst-fit 22.92 % - +2.08 % - 59.38 %")
+    assert " ".join(second.split()).startswith("2 worst-fit 22.92 % - +2.08 - 59.38 %")
     assert len(titles) == len(first) == len(second)
     assert result.stderr == (
         "note: all 2 seeds come to one and the same run: nothing is left to chance, so there is no "

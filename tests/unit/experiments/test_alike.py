@@ -130,3 +130,13 @@ def test_a_search_on_which_all_do_the_same_is_refused_with_the_cause(dump):
 def test_a_search_on_a_dump_of_which_all_runs_already_has_something_to_find(dump):
     found = training_set(load_settings(), CasesRequest(traces=(dump,), seeds=2))
     assert {case.state for case in found.cases} == {"history"}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_comparison_announces_the_core_that_it_needs(dump, monkeypatch):
+    told = []
+    listen = "podium.experiments.compare.announce_compilation"
+    monkeypatch.setattr(listen, lambda _, variant="plain": told.append(variant))
+    podium.compare(["fgd", "first-fit"], trace=dump, protocol="rounds", seeds=2)
+    podium.compare(["fgd", "first-fit"], trace="openb:16", pods=20, seeds=2)
+    assert told == ["full", "plain"]

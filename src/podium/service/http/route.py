@@ -144,4 +144,6 @@ def _advice(details: list[Any], known: Sequence[str]) -> str:
     unknown = [each for each in details if each["type"] == "extra_forbidden"]
     if not unknown:
         return "GET /docs shows what every request takes"
-    return UnknownName.among("field", str(unknown[0]["loc"][-1])[:60], known).hint
+    name = str(unknown[0]["loc"][-1])[:60]
+    longer = next((each for each in known if each.endswith(f"_{name}")), "")
+    return f"did you mean {longer}" if longer else UnknownName.among("field", name, known).hint
