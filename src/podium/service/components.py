@@ -72,6 +72,7 @@ class BytesRoute:
     max_body_bytes: int
     examples: Mapping[str, Any] = field(default_factory=dict)  # bodies by title
     is_loopback_only: bool = False  # callers from elsewhere get status 403
+    is_slow: bool = False  # answered one after another, in a thread of the route
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,9 @@ from podium.settings import Extender
 MOST_NAMED = 1000
 """Problems of pods that are logged once each, for as long as they are among the latest."""
 
+MOST_HELD = 10_000
+"""Pods that are held at a time; anybody can invent more."""
+
 LATEST_S, LOOK_AGAIN_S = 1.0, 0.005
 """How long a bind waits for the watch to show its pod, and how often it looks."""
 
@@ -280,8 +283,10 @@ class Verbs:
         """Returns whether the policy may still hold a pod back; none waits forever."""
         since = self._memory.held_since_s
         now_s = time.monotonic()
-        for uid in [uid for uid, at in since.items() if now_s - at > 2 * self._settings.max_hold_s]:
-            del since[uid]
+        while since and now_s - since[next(iter(since))] > 2 * self._settings.max_hold_s:
+            del since[next(iter(since))]  # the first is the oldest
+        if len(since) >= MOST_HELD and decision.pod.uid not in since:
+            return False
         return now_s - since.setdefault(decision.pod.uid, now_s) <= self._settings.max_hold_s
 
     def _settle(self, bound: str) -> None:

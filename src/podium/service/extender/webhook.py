@@ -259,7 +259,12 @@ class Webhook(Component):
 
     def routes(self) -> Sequence[BytesRoute]:
         """Lists the one path that the plugin asks."""
-        return [BytesRoute("/score", ScoreBody, ScoreReply, self.score, MOST_BODY_BYTES, _EXAMPLE)]
+        return [
+            BytesRoute(
+                "/score", ScoreBody, ScoreReply, self.score, MOST_BODY_BYTES, _EXAMPLE,
+                is_slow=True,  # thousands of nodes may be new
+            )
+        ]  # fmt: skip
 
     def collectors(self) -> Sequence[Collector]:
         """Lists durations, and answers that prefer no node."""

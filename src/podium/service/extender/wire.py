@@ -22,6 +22,9 @@ MOST_NODES = 20_000
 """Nodes that one request may name; Kubernetes is made for clusters of 5,000."""
 
 MOST_NAME_BYTES = 256 * MOST_NODES
+MOST_PARTS = 200 * MOST_NODES
+"""Lists and objects of all nodes together, and braces in their texts; most nodes have a hundred."""
+
 MOST_POD_BYTES = 3 << 20
 """Twice what the API server keeps of one object."""
 
@@ -116,6 +119,7 @@ def read_args(body: bytes, find: Find | None = None) -> ExtenderArgs:
     """
     try:
         if len(body) > MOST_POD_BYTES:
+            _check_parts(body)
             _check_sizes(_outline(body))
         elif find is not None:
             known = _found_args(_outline(body), find)
@@ -148,6 +152,12 @@ def _check_number(names: list[str] | None, nodes: _NodeList | None) -> None:
     listed = len(nodes.items or ()) if nodes else 0
     if max(len(names or ()), listed) > MOST_NODES:
         raise MalformedError(f"there are more than {MOST_NODES:,} nodes")
+
+
+def _check_parts(body: bytes) -> None:
+    """Refuses what would become millions of objects before it can be counted."""
+    if body.count(b"{") + body.count(b"[") > MOST_PARTS:
+        raise MalformedError(f"there are more than {MOST_PARTS:,} lists and objects")
 
 
 def _check_sizes(outline: _Outline) -> None:

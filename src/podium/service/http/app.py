@@ -110,7 +110,8 @@ def _add_component(
         if isinstance(route, BytesRoute):
             _document(app, route, life.component.name)
             answer = bytes_app(route, replace(reader, max_bytes=route.max_body_bytes))
-            if middleware.has_plain_access and not inspect.iscoroutinefunction(route.answer):
+            is_quick = not (route.is_slow or inspect.iscoroutinefunction(route.answer))
+            if middleware.has_plain_access and is_quick:
                 quick = cast("Callable[[bytes], bytes]", route.answer)
                 middleware.at_once.routes[route.path] = QuickRoute(quick, route.is_loopback_only)
         else:

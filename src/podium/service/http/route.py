@@ -8,6 +8,7 @@ sent.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from podium.errors import UnknownName
 from podium.service.components import BytesRoute, JsonRoute, Unfinished
+from podium.service.http.batches import Batches
 from podium.service.http.body import BodyReader, Gone, is_gone, outlined
 from podium.service.http.own_names import is_loopback
 from podium.service.http.problem import Field, Problem
@@ -60,7 +62,14 @@ def json_app(
 
 def bytes_app(route: BytesRoute, reader: BodyReader) -> ASGIApp:
     """Builds the application of a route that reads the body by itself."""
-    answer = route.answer
+    answer, batches = route.answer, Batches() if route.is_slow else None
+
+    async def work(raw: bytes, scope: Scope) -> bytes:
+        if batches is None:
+            made = answer(raw)
+        else:
+            made = await batches.work(lambda _: answer(raw), partial(is_gone, scope))
+        return await made if isinstance(made, Awaitable) else made
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if route.is_loopback_only:
@@ -70,8 +79,7 @@ def bytes_app(route: BytesRoute, reader: BodyReader) -> ASGIApp:
             raw = await reader.read(scope, receive, share)
             if is_gone(scope):
                 return  # it waited too long: nobody reads the answer
-            given = answer(raw)
-            made = await given if isinstance(given, Awaitable) else given
+            made = await work(raw, scope)
         except Gone:
             return
         finally:

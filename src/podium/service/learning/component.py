@@ -14,8 +14,8 @@ from structlog.typing import FilteringBoundLogger
 from podium.errors import MissingError
 from podium.online import Parameters
 from podium.service.components import Component, Facts, JsonRoute, Readiness
+from podium.service.http.daemon_executor import DaemonExecutor
 from podium.service.http.logs import KIND
-from podium.service.learning.daemon_executor import DaemonExecutor
 from podium.service.learning.journal import Journal
 from podium.service.learning.learner import AgentLearner
 from podium.service.learning.metrics import LearningMetrics

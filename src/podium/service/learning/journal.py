@@ -14,9 +14,9 @@ from structlog.typing import FilteringBoundLogger
 
 from podium.errors import MissingError, PodiumError, UsageError
 from podium.service.components import TRY_AGAIN
+from podium.service.http.daemon_executor import DaemonExecutor
 from podium.service.http.logs import KIND
 from podium.service.learning.arrivals import Arrivals, TooLate
-from podium.service.learning.daemon_executor import DaemonExecutor
 from podium.service.learning.learner import AgentLearner
 from podium.store import (
     DamagedRow,

@@ -23,10 +23,10 @@ from podium.online import Observation, Place, Request, assign_costs, transport_p
 from podium.online.cost import Option
 from podium.online.priority import priority_score
 from podium.service.components import Answer, JsonRoute, Unfinished
+from podium.service.http.batches import MOST_BATCHES, Batches, Wanted
 from podium.service.http.body import is_gone, too_long
 from podium.service.http.problem import Field, Problem
 from podium.service.learning.answers import AnswerWriter
-from podium.service.learning.batches import MOST_BATCHES, Batches, Wanted
 from podium.service.learning.journal import Journal
 from podium.service.learning.learner import AgentLearner, observation_of
 from podium.service.learning.metrics import LearningMetrics

@@ -120,6 +120,15 @@ def test_a_pod_that_the_policy_holds_fits_nowhere_for_a_while(monkeypatch):
     assert asked.counted("held_total") == {(): 2}
 
 
+def test_invented_pods_are_held_in_bounded_number_and_the_first_ones_go_on(monkeypatch):
+    monkeypatch.setattr("podium.service.extender.verbs.MOST_HELD", 2)
+    asked = Asked(NODES, policy=from_function(patient), max_hold_s=60)
+    kept = [len(asked.filter(gpu_pod(name) | {"metadata": {"name": name, "uid": name}})[0])
+            for name in ("p", "q", "r", "p")]  # fmt: skip
+    assert kept == [0, 0, 3, 0]
+    assert set(asked.memory.held_since_s) == {"p", "q"}
+
+
 def test_a_node_that_the_policy_refuses_is_removed_where_others_stay():
     asked = Asked([*NODES, gpu_node("z", 2)], policy=from_function(patient))
     kept, refused = asked.filter(asked.wait(gpu_pod("p"), "u"))
@@ -428,9 +437,10 @@ def test_where_podium_binds_the_filter_keeps_gpu_pods_off_nodes_that_it_cannot_m
     assert binding.filter(binding.wait(gpu_pod("q", 0), "v"), names) == (names, {})
 
 
-def test_a_number_that_cannot_be_read_is_no_fault_of_ours():
+@pytest.mark.parametrize("odd", [(b'"1Gi"', b"1" * 5000), (b'"memory"', b'"\xff"')])
+def test_what_cannot_be_read_is_no_fault_of_ours(odd):
     asked = Asked(NODES)
-    body = args(live(gpu_pod("p"), "u"), "abc").replace(b'"1Gi"', b"1" * 5000)
+    body = args(live(gpu_pod("p"), "u"), "abc").replace(*odd)
     assert asked.verbs.prioritize(body) == NEUTRAL
     (line,) = asked.logged()
     assert line["reason"] == "unmodelled"

@@ -200,3 +200,8 @@ def test_nodes_are_remembered_within_a_number_of_bytes(webhook, monkeypatch):
 def test_a_node_has_no_more_gpus_than_nodes_may_have(webhook):
     webhook.ask(pod("p"), [node("a", used=[(500, [])] * 5000)])
     assert len(webhook.component._cluster._on["a"]) == 16
+
+
+def test_many_new_nodes_hold_up_no_other_route(webhook):
+    (route,) = webhook.component.routes()
+    assert route.is_slow

@@ -97,6 +97,13 @@ def test_more_than_a_cluster_may_have_is_not_read(sent):
         wire.read_args(sent)
 
 
+def test_millions_of_nodes_are_refused_before_any_is_made(monkeypatch):
+    monkeypatch.setattr(wire, "_outline", None)
+    sent = b'{"Pod":{},"Nodes":{"items":[' + b"{}," * wire.MOST_PARTS + b"{}]}}"
+    with pytest.raises(wire.MalformedError, match="lists and objects"):
+        wire.read_args(sent)
+
+
 @pytest.mark.parametrize("field", ["NodeNames", "Nodes"])
 def test_a_short_body_may_not_name_more_nodes_than_there_can_be(field):
     many = [""] * (wire.MOST_NODES + 1)

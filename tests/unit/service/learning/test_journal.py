@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from podium.online import Parameters
+from podium.service.http.daemon_executor import DaemonExecutor
 from podium.service.http.logs import Log
-from podium.service.learning.daemon_executor import DaemonExecutor
 from podium.service.learning.journal import Journal
 from podium.service.learning.learner import AgentLearner
 from podium.store import ObservationRecord, Rhythm, open_store

@@ -11,7 +11,7 @@ from threading import Event
 from typing import TypeVar, overload
 
 from podium.service.http.body import Gone
-from podium.service.learning.daemon_executor import DaemonExecutor
+from podium.service.http.daemon_executor import DaemonExecutor
 
 MOST_BATCHES = 32
 """Batches that are worked on or wait for it; more are put off."""

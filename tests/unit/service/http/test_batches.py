@@ -2,12 +2,16 @@
 
 import asyncio
 import itertools
+import json
 import threading
 
 import pytest
 
-from podium.service.http.body import IS_GONE, Gone
-from podium.service.learning.batches import MOST_BATCHES, Batches, Wanted
+from podium.service.components import BytesRoute
+from podium.service.http.batches import MOST_BATCHES, Batches, Wanted
+from podium.service.http.body import IS_GONE, BodyReader, Gone
+from podium.service.http.route import bytes_app
+from podium.service.learning.routes import MANY_PLACES
 from support.service import ANSWER_S, ASSIGN, JSON, SCORE, Service, scope_of
 
 JOBS = b'{"jobs":[{"job_type":"a"}],"gpu_types":["g"],"capacities":[4]}'
@@ -110,3 +114,61 @@ def test_assignments_that_wait_take_no_place_of_others(tmp_path, monkeypatch):
         assert [each.status for each in others] == [200, 200]
         assert {each.status for each in answered} == {500}
         assert service.post("/v1/score", SCORE).status == 200
+
+
+def test_a_score_of_many_places_that_nobody_waits_for_is_not_begun(tmp_path, monkeypatch):
+    may_end, begun = threading.Event(), []
+    places = [{"gpu_type": "g", "node": str(number)} for number in range(MANY_PLACES + 1)]
+    body = json.dumps({"job_type": "a", "places": places}).encode()
+
+    def slow(*asked):
+        begun.append(asked)
+        assert may_end.wait(ANSWER_S)
+        raise RuntimeError("it ends")
+
+    async def ask(service):
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(_):
+            raise AssertionError("nobody is there")
+
+        first = asyncio.create_task(service.answer("POST", "/v1/score", body, JSON))
+        while not begun:
+            await asyncio.sleep(0)
+        gone = {"extensions": {IS_GONE: lambda: True}}
+        await service.app(scope_of("POST", "/v1/score", JSON) | gone, receive, send)
+        may_end.set()
+        return await first
+
+    with Service(tmp_path) as service:
+        with monkeypatch.context() as patch:
+            patch.setattr(service.learning.learner.agent, "score", slow)
+            assert service.runner.run(ask(service)).status == 500
+        assert len(begun) == 1
+        assert service.post("/v1/score", SCORE).status == 200
+
+
+def test_a_slow_route_is_answered_beside_all_others():
+    asked = threading.Event()
+
+    def answer(body):
+        assert asked.wait(ANSWER_S)  # the loop goes on meanwhile
+        return body
+
+    async def ask():
+        sent = []
+
+        async def receive():
+            asyncio.get_running_loop().call_later(0.01, asked.set)
+            return {"type": "http.request", "body": b"{}", "more_body": False}
+
+        async def send(message):
+            sent.append(message)
+
+        route = BytesRoute("/slow", None, None, answer, 10, is_slow=True)
+        app = bytes_app(route, BodyReader(10, 5.0))
+        await app(scope_of("POST", "/slow", JSON), receive, send)
+        return sent
+
+    assert asyncio.run(ask())[-1]["body"] == b"{}"
