@@ -11,14 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-
-import podium.policies
-from podium.evaluation.cases import Case
-from podium.policies.networks.mlp import FEATURES, shapes_of_arrays
-from podium.rl.mlp.algorithm import WorkloadSection
-from podium.rl.mlp.imitation import Decisions
-from podium.rl.mlp.parameters import Arrays, flat
-from podium.rl.mlp.reading import (
+from net_reading import (
     agreement,
     decisions_of,
     distilled,
@@ -26,6 +19,13 @@ from podium.rl.mlp.reading import (
     tendencies,
     worths_of,
 )
+
+import podium.policies
+from podium.evaluation.cases import Case
+from podium.policies.networks.mlp import FEATURES, shapes_of_arrays
+from podium.rl.mlp.algorithm import WorkloadSection
+from podium.rl.mlp.imitation import Decisions
+from podium.rl.mlp.parameters import Arrays, flat
 from podium.rl.mlp.trials import AT_130, LOADS, Trials, inflation_case
 from podium.traces.catalogue import LoadOptions, load_trace
 

@@ -137,10 +137,10 @@ def gpu_pod(name, **spec):
 
 
 @contextlib.contextmanager
-def installed(plane, folder, values, chart=CHART):
+def installed(plane, folder, values):
     """Installs the chart with helm; gives what it says."""
     access = ["--kubeconfig", plane.kubeconfig, "--namespace", NAMESPACE]
-    done = helm("install", "podium", chart, *access, folder=folder, values=values)
+    done = helm("install", "podium", CHART, *access, folder=folder, values=values)
     assert done.returncode == 0, done.stderr
     try:
         yield done.stdout

@@ -18,6 +18,7 @@ from podium.traces import load_trace
 from support.binary import PODIUM, run
 from support.extended import (
     configuration,
+    difference,
     figure,
     podium,
     podium_process,
@@ -80,15 +81,6 @@ def simulated(folder, policy, objects):
         name: trace.cluster.names[where]
         for name, where in zip(names, at, strict=True)
         if where >= 0
-    }
-
-
-def difference(expected, found):
-    """Lists the pods that are elsewhere than they should be, or nowhere."""
-    return {
-        name: (expected.get(name, "nowhere"), found.get(name, "nowhere"))
-        for name in expected | found
-        if expected.get(name) != found.get(name)
     }
 
 

@@ -19,7 +19,7 @@ from podium.sim.engine import Setup, simulate
 from podium.sim.protocols import Rounds
 from podium.traces import load_trace
 from support.binary import PODIUM, run
-from support.extended import configuration, figure, podium, wait_until
+from support.extended import configuration, difference, figure, podium, wait_until
 from support.kube_api import unschedulable
 
 NODES, SEED = 100, 2
@@ -221,15 +221,6 @@ def placed_alone(plane, _, world):
     plane.api.create_all(pods)
     with plane.scheduler({"percentageOfNodesToScore": 100}):
         return settled(plane.api, pods)
-
-
-def difference(expected, found):
-    """Lists the pods that are elsewhere than they should be, or nowhere."""
-    return {
-        name: (expected.get(name, "nowhere"), found.get(name, "nowhere"))
-        for name in expected | found
-        if expected.get(name) != found.get(name)
-    }
 
 
 @pytest.mark.parametrize("policy", ["first-fit", "fgd", "fed-gpu"])

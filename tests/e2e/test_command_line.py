@@ -8,6 +8,7 @@ import pytest
 
 from podium.cli.main import Podium
 from support.binary import PODIUM, clean_environment, run
+from support.terminal import read_some
 
 SAMPLE = [sys.executable, "-m", "support.verbs"]
 HEAVY = (
@@ -157,18 +158,11 @@ def on_terminal(arguments, folder, **environ):
     ) as process:
         os.close(theirs)
         printed = b""
-        while chunk := _read(ours):
+        while chunk := read_some(ours):
             printed += chunk
     os.close(ours)
     assert process.returncode == 0
     return printed.decode()
-
-
-def _read(descriptor):
-    try:
-        return os.read(descriptor, 4096)
-    except OSError:  # Linux reports the end of a terminal as an error
-        return b""
 
 
 def test_a_terminal_gets_a_drawn_table(tmp_path):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from podium.policies.jit import cache_folder
-from podium.store import open_store
 from support.binary import PODIUM, run
 from support.chat_server import KEY, Answer, error, fenced, running_chat_server
+from support.stored import rows
 
 pytestmark = pytest.mark.deep
 
@@ -69,16 +69,6 @@ def podium(folder, *arguments, key=KEY, program=PODIUM):
     """Runs a verb of searches to its end."""
     given = {"OPENROUTER_API_KEY": "", "OPENAI_API_KEY": "", "PODIUM_LLM_KEY": key}
     return run([*program, "search", *arguments], folder, **GIVEN, **given)
-
-
-def rows(folder):
-    """Lists the candidates of the one run, without its name and what things took."""
-    with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
-        (record,) = store.runs.all()
-        return [
-            replace(each, run_id="", seconds=0.0, cost={**each.cost, "seconds": 0.0})
-            for each in store.candidates.of(record.id)
-        ]
 
 
 @pytest.fixture(scope="module")

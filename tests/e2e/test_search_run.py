@@ -11,6 +11,7 @@ import pytest
 from podium.policies.jit import cache_folder
 from podium.store import open_store
 from support.binary import PODIUM, clean_environment, run
+from support.stored import rows
 
 # Read before any test cleans its environment.
 COMPILED = cache_folder()
@@ -57,16 +58,6 @@ def podium(folder, *arguments, **environ):
 def podium_runs(folder, *arguments):
     """Runs a verb of runs."""
     return run([*PODIUM, "runs", *arguments], folder, **GIVEN)
-
-
-def rows(folder):
-    """Lists the candidates of the one run, without its name and what things took."""
-    with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
-        (record,) = store.runs.all()
-        return [
-            replace(each, run_id="", seconds=0.0, cost={**each.cost, "seconds": 0.0})
-            for each in store.candidates.of(record.id)
-        ]
 
 
 def wait_for(process, folder, is_there):

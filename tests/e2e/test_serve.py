@@ -17,7 +17,7 @@ from podium.service.learning.replies import ObserveReply, ScoreReply
 from podium.store import open_store
 from support.binary import PODIUM, run
 from support.postgres import postgres_server
-from support.service import ANSWER_S, ASSIGN, OBSERVE, SCORE, Process, served
+from support.service import ANSWER_S, ASSIGN, OBSERVE, SCORE, Process, eventually, served
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -293,13 +293,6 @@ def test_a_name_that_one_replica_is_told_to_forget_is_forgotten_by_all(tmp_path,
         asked = {"job_type": "train-bert", "candidate_gpu_types": ["A100-80GB", "typo-1"]}
         candidates = two.post("/v1/score", asked).json["candidates"]
         assert [each["observations"] for each in candidates] == [1, 0]
-
-
-def eventually(is_true, limit_s=ANSWER_S):
-    deadline = time.monotonic() + limit_s
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_port_that_is_taken_is_said(tmp_path):

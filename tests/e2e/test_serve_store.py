@@ -14,7 +14,7 @@ from podium.store import open_store
 from podium.store.engine import TURN_LOCK
 from support.depth import with_deep
 from support.postgres import postgres_server
-from support.service import ANSWER_S, OBSERVE, SCORE, served
+from support.service import ANSWER_S, OBSERVE, SCORE, eventually, served
 
 LIMIT_S = 2.0
 HASTY = {"PODIUM_SERVE_STORE_LIMIT_S": str(LIMIT_S), "PODIUM_SERVE_POLL_S": "0.2"}
@@ -55,13 +55,6 @@ def store(request, tmp_path):
 def told(process, **changes):
     """Tells an observation; gives the answer, which comes while a lock is held, too."""
     return process.post("/v1/observe", {**OBSERVE, **changes})
-
-
-def eventually(is_true, limit_s=ANSWER_S):
-    deadline = time.monotonic() + limit_s
-    while not is_true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def store_said(process):

@@ -1,25 +1,18 @@
 """Holds the core to the slow reference where nodes and pods have constraints."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.sim.audit import audit
 from support import constrained
 from support.agreement import assert_all_tiers_agree, small_window
-from support.instances import PLAIN_SHAPES, inflations, replays, rounds
+from support.instances import PLAIN_SHAPES, inflations, replays, rounds, thoroughly
 from support.probes import PROBES, TABLE_PROBES
 
 probes = st.sampled_from(sorted(PROBES)).map(PROBES.get)
 table_probes = st.sampled_from(TABLE_PROBES).map(PROBES.get)
 demands = st.sampled_from(("seen", "warm"))
-
-
-def thoroughly(examples):
-    return settings(
-        max_examples=examples, deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )  # fmt: skip
 
 
 def assert_agreed_and_possible(cluster, workload, policy, protocol, ties="order"):

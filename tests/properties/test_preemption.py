@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.model import Cluster, PodSpec, Workload
 from podium.sim.audit import audit
 from support import constrained
 from support.agreement import assert_all_tiers_agree, small_window
-from support.instances import clusters, replays, rounds, single_workloads
+from support.instances import clusters, replays, rounds, single_workloads, thoroughly
 from support.probes import PROBES, TABLE_PROBES
 
 probes = st.sampled_from(sorted(PROBES)).map(PROBES.get)
@@ -17,13 +17,6 @@ table_probes = st.sampled_from(TABLE_PROBES).map(PROBES.get)
 demands = st.sampled_from(("seen", "warm"))
 preempting_replays = replays.map(lambda protocol: replace(protocol, preemption=True))
 preempting_rounds = rounds.map(lambda protocol: replace(protocol, preemption=True))
-
-
-def thoroughly(examples):
-    return settings(
-        max_examples=examples, deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )  # fmt: skip
 
 
 def _cramped(cluster):

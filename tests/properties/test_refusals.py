@@ -1,7 +1,7 @@
 """Holds the reasons for which nodes refuse a pod to the core, which only says that they do."""
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.policies import load
@@ -13,14 +13,7 @@ from podium.sim.refusal import refusal_at, refusal_of
 from podium.sim.result import PLACED
 from podium.sim.stepping import Episode, stepped_plan
 from support import constrained
-from support.instances import inflations, replays
-
-
-def thoroughly(examples):
-    return settings(
-        max_examples=examples, deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )  # fmt: skip
+from support.instances import inflations, replays, thoroughly
 
 
 def refused(moment, pod):

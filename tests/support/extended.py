@@ -92,3 +92,12 @@ def wait_until(is_so):
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(POLL_S)
+
+
+def difference(expected, found):
+    """Lists the pods that are elsewhere than they should be, or nowhere."""
+    return {
+        name: (expected.get(name, "nowhere"), found.get(name, "nowhere"))
+        for name in expected | found
+        if expected.get(name) != found.get(name)
+    }

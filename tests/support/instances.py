@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
@@ -149,3 +150,11 @@ def random_workload(num_pods, random, *, num_shapes=25, pods_alive=100):
             "pod",
         )
     )
+
+
+def thoroughly(examples):
+    """Tries so many examples, however long they take."""
+    return settings(
+        max_examples=examples, deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )  # fmt: skip

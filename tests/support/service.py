@@ -8,6 +8,7 @@ import json
 import signal
 import ssl
 import subprocess
+import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -220,3 +221,11 @@ def served(folder, *flags, ulimit="", **environ):
         yield process
     finally:
         process.end()
+
+
+def eventually(is_true, limit_s=ANSWER_S):
+    """Waits until something is true."""
+    deadline = time.monotonic() + limit_s
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -117,5 +117,15 @@ def all_bits(record):
     return {item.name: bits(getattr(record, item.name)) for item in fields(record)}
 
 
+def rows(folder):
+    """Lists the candidates of the one run, without its name and what things took."""
+    with open_store(f"sqlite:///{folder / 'runs.db'}") as store:
+        (record,) = store.runs.all()
+        return [
+            replace(each, run_id="", seconds=0.0, cost={**each.cost, "seconds": 0.0})
+            for each in store.candidates.of(record.id)
+        ]
+
+
 if __name__ == "__main__":
     _write(*sys.argv[1:])

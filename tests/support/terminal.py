@@ -21,14 +21,14 @@ def words_on_terminal(arguments, folder):
         [*PODIUM, *arguments], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=theirs
     ) as process:
         os.close(theirs)
-        printed = b"".join(iter(lambda: _read(ours), b""))
+        printed = b"".join(iter(lambda: read_some(ours), b""))
         output = process.stdout.read()
     os.close(ours)
     assert process.returncode == 0, printed
     return printed.decode(), output.decode()
 
 
-def _read(descriptor):
+def read_some(descriptor):
     try:
         return os.read(descriptor, 4096)
     except OSError:  # Linux reports the end of a terminal as an error
@@ -86,7 +86,7 @@ def _until(descriptor, cue, deadline_s):
         left_s = end_s - time.monotonic()
         if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
             raise AssertionError(f"no {cue!r} within {deadline_s} s: {seen[-500:]!r}")
-        read = _read(descriptor)
+        read = read_some(descriptor)
         if not read:
             assert cue is None, f"it ended before {cue!r}: {seen[-500:]!r}"
             break

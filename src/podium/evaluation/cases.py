@@ -301,8 +301,7 @@ class TrainingSet:
         Raises:
             ValueError: a value is none that a case can have.
         """
-        known = {each.name for each in fields(Case)}
-        cases = [Case(**{k: v for k, v in case.items() if k in known}) for case in given["cases"]]
+        cases = [Case(**case) for case in given["cases"]]
         for number, case in enumerate(cases):
             _check(case, f"cases[{number}]")
         if given["purpose"] not in get_args(Purpose):

@@ -19,6 +19,22 @@ from podium.settings.secret import (
 from podium.settings.sections import Settings
 from podium.settings.url import MASK, secrets_in, without_password
 
+AGENT_NAMES = {
+    "online.beta_exploration": "SCHEDULER_BETA_EXPLORATION",
+    "online.enable_interference": "SCHEDULER_ENABLE_INTERFERENCE",
+    "online.exploration_cap": "SCHEDULER_EXPLORATION_CAP",
+    "online.gamma_interference": "SCHEDULER_GAMMA_INTERFERENCE",
+    "online.lambda_uncertainty": "SCHEDULER_LAMBDA_UNCERTAINTY",
+    "online.tau_squared": "SCHEDULER_TAU_SQUARED",
+    "serve.checkpoint_interval_s": "SCHEDULER_CHECKPOINT_INTERVAL",
+    "serve.host": "SCHEDULER_HOST",
+    "serve.log_level": "SCHEDULER_LOG_LEVEL",
+    "serve.port": "SCHEDULER_PORT",
+    "serve.retention_observations": "SCHEDULER_RETENTION_OBSERVATIONS",
+    "store.url": "SCHEDULER_SQLITE_PATH",
+}
+"""Variables that set the agent which Podium replaces: its deployments go on with them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -38,7 +54,8 @@ class Key:
     def env_names(self) -> tuple[str, ...]:
         """Names the environment variables that set it."""
         full = f"PODIUM_{self.section}_{self.name}".upper()
-        return (full, self.about.short_env) if self.about.short_env else (full,)
+        others = (self.about.short_env, AGENT_NAMES.get(self.path, ""))
+        return (full, *filter(None, others))
 
     @property
     def flag(self) -> str:

@@ -139,7 +139,6 @@ class Store:
         repr=False,
         metadata=about(
             "database of runs and observations: a SQLite file or a PostgreSQL URL",
-            short_env="SCHEDULER_SQLITE_PATH",
             flag="--store",
             is_url=True,
         ),
@@ -229,7 +228,6 @@ class Online:
         default=0.3,
         metadata=data(
             "weight of uncertainty in the cost",
-            short_env="SCHEDULER_LAMBDA_UNCERTAINTY",
             at_least=0,
         ),
     )
@@ -237,7 +235,6 @@ class Online:
         default=0.7,
         metadata=data(
             "weight of information gain in the cost",
-            short_env="SCHEDULER_BETA_EXPLORATION",
             at_least=0,
         ),
     )
@@ -245,7 +242,6 @@ class Online:
         default=1.0,
         metadata=data(
             "weight of the seconds that neighbours cost",
-            short_env="SCHEDULER_GAMMA_INTERFERENCE",
             at_least=0,
         ),
     )
@@ -253,7 +249,6 @@ class Online:
         default=0.04,
         metadata=data(
             "relative variance of a run, at least, against which information is measured",
-            short_env="SCHEDULER_TAU_SQUARED",
             above=0,
         ),
     )
@@ -265,7 +260,6 @@ class Online:
         default=0.25,
         metadata=data(
             "largest share of exploratory decisions",
-            short_env="SCHEDULER_EXPLORATION_CAP",
             at_least=0,
             at_most=1,
         ),
@@ -293,7 +287,6 @@ class Online:
         default=False,
         metadata=data(
             "let neighbours count in choices, and name those to avoid",
-            short_env="SCHEDULER_ENABLE_INTERFERENCE",
         ),
     )
     avoid_slowdown: float = field(

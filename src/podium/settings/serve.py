@@ -14,14 +14,11 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 class Serve:
     """Where the service listens, whom it answers, and its limits."""
 
-    host: str = field(
-        default="127.0.0.1", metadata=about("address to listen on", short_env="SCHEDULER_HOST")
-    )
+    host: str = field(default="127.0.0.1", metadata=about("address to listen on"))
     port: int = field(
         default=8080,
         metadata=about(
             "port to listen on; 0: any free one",
-            short_env="SCHEDULER_PORT",
             at_least=0,
             at_most=65535,
         ),
@@ -46,9 +43,7 @@ class Serve:
     )
     log_level: str = field(
         default="info",
-        metadata=data(
-            "lowest level that is logged", short_env="SCHEDULER_LOG_LEVEL", choices=LOG_LEVELS
-        ),
+        metadata=data("lowest level that is logged", choices=LOG_LEVELS),
     )
     log_requests: str = field(
         default="problems",
@@ -103,7 +98,6 @@ class Serve:
         default=1000,
         metadata=about(
             "observations of each job type and GPU type that stay in the store",
-            short_env="SCHEDULER_RETENTION_OBSERVATIONS",
             at_least=1,
         ),
     )
@@ -111,7 +105,6 @@ class Serve:
         default=300.0,
         metadata=about(
             "seconds between saves of what was learned",
-            short_env="SCHEDULER_CHECKPOINT_INTERVAL",
             above=0,
         ),
     )

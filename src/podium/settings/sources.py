@@ -152,7 +152,7 @@ def _is_given(environ: Mapping[str, str], name: str) -> bool:
 
 
 def _in_capitals(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the older names of settings in capitals: they were read in any case."""
+    """Returns the names of `AGENT_NAMES` in capitals: the agent read them in any case."""
     names = {name: name.upper() for name in environ}
     return {upper: environ[name] for name, upper in names.items() if upper.startswith("SCHEDULER_")}
 

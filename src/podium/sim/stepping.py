@@ -133,8 +133,8 @@ class VectorEnvironment:
         asks for a part of one. If one action is refused, nothing moves. What is given for an
         environment that is done is not read.
         """
-        acted = _numbers(actions, len(self), "actions")
-        chosen = self._any_slots if slots is None else _numbers(slots, len(self), "slots")
+        acted = whole_numbers(actions, len(self), "actions")
+        chosen = self._any_slots if slots is None else whole_numbers(slots, len(self), "slots")
         refused = self._step(*self._batch(slice(None), acted, chosen))
         if refused != NONE_REFUSED:
             raise self._refusal(refused, int(acted[refused]), int(chosen[refused]))
@@ -309,7 +309,8 @@ def _snapshot(state: State) -> tuple[npt.NDArray[Any], Arrays]:
     return state.record.copy(), {name: state.arrays[name].copy() for name in CHANGED}
 
 
-def _numbers(given: Any, size: int, name: str) -> npt.NDArray[np.int64]:
+def whole_numbers(given: Any, size: int, name: str) -> npt.NDArray[np.int64]:
+    """Reads one whole number for each environment."""
     array = np.ascontiguousarray(given)
     if array.shape != (size,) or array.dtype.kind not in "iu":
         raise UsageError(

@@ -279,18 +279,6 @@ def test_one_neighbour_slows_down_as_much_as_it_does_among_all(seed):
             assert model.slowdown(job_type, name) == pytest.approx(known, rel=1e-9, abs=1e-12)
 
 
-def test_a_state_that_does_not_tell_from_where_features_are_measured_is_read():
-    model = model_of(drawn(1000, 100, with_features=True, missing=0.3))
-    state = model.as_object()
-    del state["common"]["usual"]
-    again = RuntimeModel.from_object(PARAMETERS, state)
-    assert again.usual == model.usual
-    assert set(model.usual) == {"batch_size", "gpu_mem_gb"}
-    for features in ({}, {"batch_size": 20.0}):
-        found = one(again, "j1", "g1", features)
-        assert found.log_mean == pytest.approx(one(model, "j1", "g1", features).log_mean, rel=1e-9)
-
-
 def test_runs_without_a_feature_compare_gpu_types_as_runs_with_it_do():
     rng = np.random.default_rng(1005)
     model = RuntimeModel(PARAMETERS)

@@ -13,7 +13,6 @@ from podium.settings import (
     secrets_of,
     shown,
 )
-from podium.store import RunRecord, open_store
 
 
 @pytest.mark.parametrize(
@@ -133,19 +132,6 @@ def test_known_secrets_are_not_printed():
 def test_a_long_text_is_looked_through_in_no_time(letters):
     text = letters * (400_000 // len(letters))  # half an hour, if it grew by the square
     assert hidden(hidden(text)) == hidden(text)
-
-
-def test_a_run_that_was_kept_with_its_password_is_read_without(tmp_path):
-    with open_store(str(tmp_path / "runs.db")) as store:
-        store.runs.create(RunRecord("ab12", "search", "old", 0.0))
-        with store.engine.begin() as connection:
-            connection.exec_driver_sql(
-                "UPDATE runs SET settings = ?",
-                ('{"command": "podium search run --store postgresql://ada:Zq7xWv@db/p"}',),
-            )
-        record = store.runs.get("ab12")
-        assert record.settings["command"].endswith(f"'postgresql://ada:{MASK}@db/p'")
-        assert [each.settings for each in store.runs.all()] == [record.settings]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from podium.sim.kernel import Variant
 from podium.sim.kernel.layout import RECORDS, RUN
 from podium.sim.plan import Plan
 from podium.sim.result import Result
-from podium.sim.stepping import Offer, read_only
+from podium.sim.stepping import Offer, read_only, whole_numbers
 
 ANY_SLOT = -1
 """Leaves the GPU of a share pod to the run's rule."""
@@ -101,8 +101,8 @@ class Placement:
         Raises:
             UsageError: an action is no node that fits.
         """
-        acted = _whole(actions, len(self), "actions")
-        chosen = self._any_slots if slots is None else _whole(slots, len(self), "slots")
+        acted = whole_numbers(actions, len(self), "actions")
+        chosen = self._any_slots if slots is None else whole_numbers(slots, len(self), "slots")
         if self._function is not None:
             self._is_held[:] = (acted == self.num_nodes) & self.mask[:, -1]
         over = self._advance(self._runs_seen, self._tallies, self._numbers, acted, chosen)
@@ -315,13 +315,3 @@ def _check(environments: int, look_ahead: int, max_steps: int | None) -> None:
         )
     if max_steps is not None and max_steps < 1:
         raise UsageError(f"max_steps is {max_steps}", hint="at least 1 is expected")
-
-
-def _whole(given: Any, size: int, name: str) -> Actions:
-    array = np.ascontiguousarray(given)
-    if array.shape != (size,) or array.dtype.kind not in "iu":
-        raise UsageError(
-            f"{name} are {array.dtype} of shape {array.shape}",
-            hint=f"one whole number for each of the {size} environments is expected",
-        )
-    return array.astype(np.int64, copy=False)

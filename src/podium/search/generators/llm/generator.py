@@ -27,7 +27,6 @@ class LlmGenerator:
         client: Client | None = None, writer: PromptWriter | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings
-        self.most_at_once = settings.concurrency  # calls that are worth having in flight
         self._writer = writer or PromptWriter()
         self.closing: list[Callable[[], None]] = []
         self._bandit, self._budget, self._asking, self._client = bandit, budget, asking, client

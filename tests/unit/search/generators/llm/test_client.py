@@ -503,7 +503,6 @@ def test_of_several_temperatures_each_call_draws_one_by_its_seed(opened, server)
 def test_no_more_calls_are_in_flight_than_allowed(opened, server):
     server.script = lambda _body: Answer(hang_s=0.05)
     generator = opened(concurrency=3)
-    assert generator.most_at_once == 3
     with ThreadPoolExecutor(9) as threads:
         list(threads.map(lambda number: propose(generator, (7, number)), range(9)))
     assert server.most_in_flight == 3
