@@ -140,6 +140,11 @@ def test_the_cluster_does_not_learn_the_command_line(ray):
     assert own["Entrypoint"] == "podium"
 
 
+def test_workers_import_nothing_from_the_folder_in_which_podium_was_started(ray):
+    paths = ray.get(ray.remote(num_cpus=0)(lambda: sys.path).remote())
+    assert str(Path.cwd()) not in paths
+
+
 @pytest.mark.parametrize("kill", [_kill_outside, _kill_by_ray])
 def test_what_a_killed_actor_was_judging_is_judged_by_another(executor, local, ray, kill):
     _, context, expected = local

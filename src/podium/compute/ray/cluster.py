@@ -75,7 +75,10 @@ class RayCluster:
 
     def _init(self, **options: Any) -> None:
         with _environment(_QUIET), _own_signals(), _unnamed(self.ray):
-            self.ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **options)
+            self.ray.init(
+                log_to_driver=False, logging_level=logging.CRITICAL,
+                job_config=_job_config(self.ray), **options,
+            )  # fmt: skip
 
 
 def import_ray() -> ModuleType:
@@ -134,6 +137,16 @@ def _unnamed(ray: Any) -> Iterator[None]:
         yield
     finally:
         setattr(utils, _ENTRYPOINT, before)
+
+
+def _job_config(ray: Any) -> Any:
+    """Keeps workers from importing what lies in the folder in which Podium was started."""
+
+    class Config(ray.job_config.JobConfig):  # type: ignore[misc]
+        # Ray adds the working folder to it, whose modules would come before all others.
+        _py_driver_sys_path = property(lambda _: [], lambda *_: None)
+
+    return Config()
 
 
 @contextmanager
