@@ -86,6 +86,10 @@ BODIES = {
     "fractions beyond": "x = max(0.5, node.cpu_milli_left / 3)\nreturn x * x * x * x",
     "large powers of whole numbers": "return node.cpu_milli_left ** 4 % 1000",
     "computed powers of whole numbers": "n = pod.gpu_count + 2\nreturn pod.cpu_milli ** n % 7",
+    "sums of sums": "a = node.cpu_milli_left\nb = pod.cpu_milli\n"
+    + "a, b = b, a + b\n" * 50 + "return a",
+    "sums of sums in names": "v0 = node.gpu_count\nv1 = pod.gpu_count\n"
+    + "".join(f"v{i + 2} = v{i} + v{i + 1}\n" for i in range(40)) + "return v41 > 7 and v40 > 8",
     "products of powers": "return node.gpu_count ** 2 * pod.cpu_milli * node.memory_mib_left % 7",
     "rounding": "return round(pod.cpu_milli / 400 + 2.675, 2) + round(node.cpu_milli_left / 8, 1)",
     "signs of remainders": "x = pod.cpu_milli - 5000\n"
@@ -194,6 +198,12 @@ def test_reading_ends_soon_whatever_is_written(text):
         with pytest.raises(PolicyError):
             read(text)
     assert tunable_text(text) == text
+
+
+def test_what_would_compile_for_minutes_runs_as_it_is_written():
+    lines = "n = 0\n" + "".join(f"if pod.gang > {i}:\n    n += {i}\n" for i in range(600))
+    long = policy_of(read_source(_text(f"{lines}return n"), "p"), "p")
+    assert long.not_compiled == "line 1: has more than 6,000 parts"
 
 
 def test_many_ifs_are_judged_as_they_are_written():

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
@@ -25,8 +26,12 @@ from numba.extending import intrinsic
 
 from podium.errors import PolicyError
 from podium.model.records import NODE_8, NODE_16, POD
-from podium.policies.jit import compiled, keep_on_disk, marked, stamp_of
+from podium.policies.jit import by_type, compiled, keep_on_disk, marked, stamp_of
 from podium.policies.language.native_records import shown_node, shown_pod
+
+if llvmlite.binding.llvm_version_info[0] <= 22:  # what does not know an option ends the process
+    # It takes exponential time over sums of sums, such as `a, b = b, a + b` thirty times.
+    llvmlite.binding.set_option("podium", "-enable-constraint-elimination=false")
 
 SIGNATURE = types.float64(*[types.int64] * 6)
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_int64] * 6)
@@ -120,7 +125,7 @@ def translated_functions(namespace: dict[str, Any], mark: str) -> dict[str, Any]
     for name, value in list(namespace.items()):
         if isinstance(value, FunctionType):
             is_own = value.__globals__ is namespace
-            namespace[name] = numba.njit(marked(value, mark)) if is_own else compiled(value, mark)
+            namespace[name] = by_type(marked(value, mark)) if is_own else compiled(value, mark)
     return namespace
 
 

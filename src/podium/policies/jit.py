@@ -92,6 +92,20 @@ def compiled(function: FunctionType, mark: str = "fresh") -> Any:
     return _compiled(function, mark, {})
 
 
+def by_type(function: Any) -> Any:
+    """Has Numba compile a function once for each type of number, not for each literal number."""
+    import numba
+
+    dispatcher = numba.njit(function)
+    template = dispatcher.get_call_template
+
+    def without_literals(args: Iterable[Any], kws: dict[str, Any]) -> Any:
+        return template([numba.types.unliteral(each) for each in args], kws)
+
+    dispatcher.get_call_template = without_literals
+    return dispatcher
+
+
 def marked(function: Any, mark: str) -> Any:
     """Returns a function a unique name in machine code.
 
@@ -104,8 +118,6 @@ def marked(function: Any, mark: str) -> Any:
 
 
 def _compiled(function: FunctionType, mark: str, known: dict[FunctionType, Any]) -> Any:
-    import numba
-
     if function in known:
         return known[function]
     names = dict(function.__globals__)
@@ -113,7 +125,7 @@ def _compiled(function: FunctionType, mark: str, known: dict[FunctionType, Any])
         function.__code__, names, function.__name__, function.__defaults__, function.__closure__
     )
     copy.__kwdefaults__ = function.__kwdefaults__
-    known[function] = numba.njit(marked(copy, mark))
+    known[function] = by_type(marked(copy, mark))
     names.update({name: _compiled(called, mark, known) for name, called in _calls(function)})
     return known[function]
 

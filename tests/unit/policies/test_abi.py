@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from podium.errors import PolicyError
-from podium.policies import HOLD, from_function, load
+from podium.policies import HOLD, from_function, load, policy_of
 from podium.policies.abi import CALLBACK, python_callback
+from podium.policies.language.native_arithmetic import NATIVE
+from podium.policies.source import read_source
 from support.views import node, node_record, pod, pod_record
 
 TABLE = np.array([[1.0, 2.0], [3.0, 4.0]])
@@ -90,3 +92,11 @@ def test_a_table_cannot_be_written_to(tmp_path):
 def test_a_python_function_can_be_called_like_a_compiled_one():
     native = python_callback(lambda pod, node, gpu: float(pod + node + gpu))
     assert CALLBACK(native.address)(1, 2, 3, 0, 0, 0) == 6.0
+
+
+def test_an_operation_is_compiled_once_whatever_numbers_are_written_beside_it():
+    lines = "".join(f"    n = n * {number} + n\n" for number in range(2, 6))
+    text = f"def score(pod, node):\n    n = pod.cpu_milli\n{lines}    return n\n"
+    policy_of(read_source(text, "p"), "p").native(1, 8)
+    given = {str(each) for name in ("add", "multiply") for each in NATIVE[name].signatures}
+    assert given == {"(int64, int64)"}

@@ -12,10 +12,9 @@ from types import FunctionType
 from typing import Any
 
 import llvmlite.binding
-import numba
 from numba import types
 
-from podium.policies.jit import marked, stamp_of
+from podium.policies.jit import by_type, marked, stamp_of
 from podium.policies.language import arithmetic, native_records
 from podium.policies.language.arithmetic import (
     BAD_POWER,
@@ -48,7 +47,7 @@ def _native(function: Any, name: str = "") -> Any:
         function.__code__, function.__globals__, function.__name__, None, function.__closure__
     )
     copy.__qualname__ = f"native_{name or function.__name__}"
-    return numba.njit(marked(copy, _MARK))
+    return by_type(marked(copy, _MARK))
 
 
 @_native

@@ -31,6 +31,10 @@ DRAWS = 'draws random numbers; TIES = "random" breaks ties by chance (a cluster 
 NEVER = (CHANGES_GLOBALS, DRAWS)
 """What not even `prepare` may do: a run would not repeat."""
 
+MOST_BITS = 10_000
+"""Bits of a whole number that a text may write down, or raise to: Python takes for ever to compute
+10 ** 10 ** 10, and refuses to write out what has more than 4,300 digits."""
+
 PREPARE = "prepare"
 """Runs once, before the run, and builds an array; it may fill what it builds."""
 
@@ -87,6 +91,8 @@ def _changes_shared(call: ast.Call, own: set[str]) -> bool:
 
 
 def _reason(node: ast.AST) -> str:
+    if isinstance(node, ast.Constant | ast.BinOp) and _written(node).bit_length() > MOST_BITS:
+        return f"computes a whole number of more than {MOST_BITS:,} bits"
     if isinstance(node, ast.Global | ast.Nonlocal):
         return CHANGES_GLOBALS
     if isinstance(node, ast.Import):
@@ -99,6 +105,22 @@ def _reason(node: ast.AST) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return _call_reason(node.func.id)
     return ""
+
+
+def _written(node: ast.expr) -> int:
+    """Computes a power of written whole numbers, as far as MOST_BITS; 0 for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, int) else 0
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow | ast.LShift):
+        return 0
+    base, exponent = _written(node.left), _written(node.right)
+    if exponent <= 0 or not base:
+        return 0
+    is_power = isinstance(node.op, ast.Pow)
+    bits = base.bit_length() * exponent if is_power else base.bit_length() + exponent
+    if bits > MOST_BITS:
+        return 1 << MOST_BITS
+    return int(base**exponent) if is_power else base << exponent
 
 
 def _call_reason(name: str) -> str:

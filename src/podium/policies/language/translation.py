@@ -45,6 +45,9 @@ Place = tuple[int, int]
 DEEPEST = 20_000
 """Calls of Python within one another that a translation may take: chains of elif are nested."""
 
+MOST_NODES = 6000
+"""Parts of a program that is compiled, which takes seconds; beyond, it would take minutes."""
+
 ROUNDS = 24
 PATIENCE = 5
 """Rounds after which a bound that still grows is taken to grow for ever."""
@@ -120,7 +123,7 @@ class Program:
     def __init__(self, function: FunctionType) -> None:
         self._functions: dict[FunctionType, Function] = {}
         self._translated: dict[str, ast.FunctionDef] = {}
-        self._round = 0
+        self._round, self._nodes = 0, 0
         self.has_changed = True
         self._unknown: ast.expr | None = None
         score = self.function(function)
@@ -133,6 +136,9 @@ class Program:
         if function not in self._functions:
             tree = definition_of(function)
             _check_signature(tree)
+            self._nodes += sum(1 for _ in ast.walk(tree))
+            if self._nodes > MOST_NODES:
+                raise NotPortable(f"has more than {MOST_NODES:,} parts", tree.lineno)
             name = f"{PREFIX}{len(self._functions)}_{function.__name__}"
             path = function.__code__.co_filename
             stores = Counter(

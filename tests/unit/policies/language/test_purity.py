@@ -43,6 +43,9 @@ def body(*lines, top=""):
         (body("return hash(pod)"), "calls hash()"),
         (body("setattr(node, 'rack', 1)", "return 1"), "calls setattr()"),
         (body("return node.gpu_milli_left.sum()"), "calls node.gpu_milli_left.sum()"),
+        (body("return 10**10**10"), "a whole number of more than 10,000 bits"),
+        (body("return pod.gang", top="X = 1 << (1 << 36)"), "a whole number of more than"),
+        (body("return 0x" + "f" * 9000), "a whole number of more than 10,000 bits"),
         ("def score(pod, node):\n    print(pod)\n    return 1\n", "calls print()"),
     ],
 )
@@ -59,6 +62,7 @@ def test_the_line_is_told():
     [
         body("return 1 - node.cpu_milli_left / node.cpu_milli_total"),
         body("return math.sqrt(sum(node.gpu_milli_left))", top="import math"),
+        body("return 10 ** 2 ** 2 + 2.5 ** 20000 + 7 ** pod.gang"),
         body("return np.sqrt(2.0)", top="import numpy as np"),
         body("free = []", "free.append(1)", "return len(free)"),
         body("return min(x for x in node.gpu_milli_left)"),
