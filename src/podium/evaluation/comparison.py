@@ -127,12 +127,11 @@ def _is_one(summaries: Sequence[dict[str, Any]]) -> bool:
 def _repeated_note(seeds: int, policies: Sequence[str], same: frozenset[str]) -> str:
     if not same:
         return ""
+    told = f"all {seeds} seeds come to one and the same run"
+    if len(same) == len(policies):
+        return f"{told}: nothing is left to chance, so there is no interval and no p"
     listed = ", ".join(name for name in policies if name in same)
-    who = "" if len(same) == len(policies) else f" of {listed}"
-    return (
-        f"all {seeds} seeds come to one and the same run{who}: nothing is left to chance, so there "
-        "is no interval and no p"
-    )
+    return f"{told} of {listed}: so these have no interval, and no p against each other"
 
 
 def _values(summaries: Sequence[dict[str, Any]], metric: str) -> npt.NDArray[np.float64]:

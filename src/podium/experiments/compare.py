@@ -119,6 +119,8 @@ def compare(
     if done.idle and not alike:
         listener.advise(done.idle)
     ranking = rank(runs, metric, _holding(policies, runs, listener))
+    if alike:
+        ranking = replace(ranking, rows=tuple(replace(row, rank=1) for row in ranking.rows))
     return PolicyComparison(ranking, runs, done.digest, alike, done.untried)
 
 

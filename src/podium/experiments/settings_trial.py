@@ -101,7 +101,8 @@ def evaluate(
         listener.status(f"{protocol}: {len(asked.policies)} policies on {len(asked.seeds)} seeds")
         compared = compare(own, drawn, asked, listener)
         metric = compared.ranking.metric
-        leads = {each.name: leads_of(each.name, compared.runs, metric) for each in request.policies}
+        judged = [] if compared.alike else request.policies
+        leads = {each.name: leads_of(each.name, compared.runs, metric) for each in judged}
         found.append(SettingTrial(protocol, compared, leads))
     return tuple(found)
 

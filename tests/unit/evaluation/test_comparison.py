@@ -106,7 +106,10 @@ def test_a_policy_that_draws_is_tested_against_one_that_does_not():
     assert (fgd.low, fgd.high) == (None, None)
     assert random.low < random.mean < random.high
     assert random.p_value == 2 / 8
-    assert "one and the same run of fgd:" in found.repeated
+    assert found.repeated == (
+        "all 3 seeds come to one and the same run of fgd: so these have no interval, and no p "
+        "against each other"
+    )
 
 
 def test_runs_that_differ_in_another_figure_are_several():

@@ -70,6 +70,7 @@ def test_where_every_pod_is_placed_no_policy_wins_by_which_cards_it_took(
     reason, told = found.alike.splitlines()
     assert reason == "every policy placed every pod, so GPU allocation prefers none"
     assert way_out in told
+    assert [row.rank for row in found.ranking.rows] == [1, 1]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
