@@ -31,7 +31,8 @@ def test_the_answer_is_no_while_a_pod_does_not_fit(run):
     assert lines[-3].startswith('gang (4 pods): no one block holds gang "train"')
     assert lines[-1] == (
         "0 of 5 pending pods fit; 4 do not: 4 gang; of 1 it is not known; 1 is gated: "
-        "--waiting gated; 1 pod uses volumes that the dump lacks: try kubectl get nodes,pods,pvc,pv,sc -A -o yaml"
+        "--waiting gated; 1 pod uses volumes that the dump lacks: try kubectl get "
+        "nodes,pods,pvc,pv,sc -A -o yaml"
     )
     assert "decided by kube-default; 6 pods already running" in found.stderr
 

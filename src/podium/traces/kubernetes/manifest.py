@@ -52,16 +52,8 @@ from podium.traces.kubernetes.gangs import (
     whole,
 )
 from podium.traces.kubernetes.node import node_outline, node_resources, node_spec, node_with_devices
-from podium.traces.kubernetes.pod import (
-    DEFAULT_CLASS,
-    VOLUMES,
-    PodDraft,
-    PriorityClass,
-    UnmodelledError,
-    pod_draft,
-    read_priority_class,
-    settled,
-)
+from podium.traces.kubernetes.pod import VOLUMES, PodDraft, UnmodelledError, pod_draft, settled
+from podium.traces.kubernetes.priorities import DEFAULT_CLASS, PriorityClass, read_priority_class
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import (

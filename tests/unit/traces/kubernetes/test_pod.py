@@ -3,7 +3,8 @@ from fractions import Fraction
 import pytest
 
 from podium.traces.fields import FieldError
-from podium.traces.kubernetes.pod import pod_resources, selected_models
+from podium.traces.kubernetes.pod import selected_models
+from podium.traces.kubernetes.requests import pod_resources
 
 PRODUCT = "nvidia.com/gpu.product"
 
