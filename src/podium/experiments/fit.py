@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
-    from podium.traces.trace import Trace
+    from podium.traces.trace import Doubt, Trace
 
 DEFAULT_POLICY = "kube-default"
 """Answers what would happen today, unless a policy is chosen: clusters run kube-scheduler."""
@@ -240,7 +240,7 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     """
     from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
-    from podium.experiments.volume_contest import run_contest
+    from podium.experiments.volume_contest import pod_name, run_contest
 
     traces = load_traces(settings, inputs, listener=listener)
     if all(trace.workload is None for trace in traces):
@@ -268,9 +268,11 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
         policy=policy.name,
         bound=len(result.plan.bound),
         pods=tuple(
-            _doubted(_pod_fit(result, pod), doubts[pod])
-            if pod in doubts
-            else _if_known(_pod_fit(result, pod), result, pod, lost)
+            _if_sure(
+                _if_known(_pod_fit(result, pod), result, pod, lost),
+                doubts.get(pod),
+                traces[0].doubts.get(pod_name(result.plan.arrivals, pod)),
+            )
             for pod in pending
         ),
         notes=(*notes, *unsimulated),
@@ -411,8 +413,12 @@ def _if_known(found: PodFit, result: Result, pod: int, lost: Sequence[NodeSpec])
     return replace(found, reason=UNKNOWN, message=message)
 
 
-def _doubted(found: PodFit, why: str) -> PodFit:
+def _if_sure(found: PodFit, why: str | None, doubt: Doubt | None) -> PodFit:
     """Takes an answer back that may be wrong."""
+    if why is None and doubt is not None and doubt.is_of_yes == found.fits:
+        why = doubt.text
+    if why is None:
+        return found
     return replace(found, node="", gpu_slots=(), reason=UNKNOWN, message=why, evicts=())
 
 

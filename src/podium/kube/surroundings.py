@@ -11,13 +11,8 @@ from podium.traces.kubernetes.constraints import Namespaces, read_namespace
 from podium.traces.kubernetes.devices import Inventory, PodFacts
 from podium.traces.kubernetes.devices.claims import claim_users
 from podium.traces.kubernetes.gangs import Groups, rules_of
-from podium.traces.kubernetes.pod import (
-    PodDraft,
-    PriorityClass,
-    pod_draft,
-    read_priority_class,
-    settled,
-)
+from podium.traces.kubernetes.pod import PodDraft, pod_draft, settled
+from podium.traces.kubernetes.priorities import PriorityClass, read_priority_class
 
 Object = Mapping[str, Any]
 Name = tuple[str, str]

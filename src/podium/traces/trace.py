@@ -8,7 +8,7 @@ from pathlib import Path
 
 from podium.model.cluster import Cluster, NodeSpec
 from podium.model.workload import Workload
-from podium.traces.kubernetes.contest import Contest
+from podium.traces.kubernetes.contest import Contest, PodName
 from podium.traces.kubernetes.documents import Document
 from podium.traces.notes import WAITING, untried
 
@@ -22,6 +22,14 @@ class Experiment:
     is_shuffled: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Says why an answer about a pod may be wrong, as not all that it asks for is read."""
+
+    text: str
+    is_of_yes: bool  # what is not read keeps it off nodes; otherwise it opens some to it
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Holds nodes, pods, or both, as one source gave them."""
@@ -33,6 +41,7 @@ class Trace:
     notes: tuple[str, ...] = ()  # rows left out, settings not honoured
     left_out: Mapping[str, int] = field(default_factory=dict)  # pods of a dump, by what they are
     gaps: tuple[str, ...] = ()  # what is not known of pods, in a sentence each
+    doubts: Mapping[PodName, Doubt] = field(default_factory=dict)
     suspended: Mapping[str, int] = field(default_factory=dict)  # jobs left out so, by kind
     lost: tuple[NodeSpec, ...] = ()  # nodes that could not be modelled, as far as they are known
     of_nodes: tuple[tuple[Path, Document], ...] = field(default=(), repr=False)  # as manifests say

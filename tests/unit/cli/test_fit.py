@@ -27,11 +27,12 @@ def test_the_answer_is_no_while_a_pod_does_not_fit(run):
     lines = found.stdout.splitlines()
     assert lines[0].split() == ["pod", "GPUs", "node", "reason"]
     assert lines[1].split() == ["ml/train-0", "8", "-", "gang"]
-    assert lines[5].split() == ["ml/tokenize-28393-w5t8p", "1", "gpu-b", "-"]
-    assert lines[-2].startswith('gang (4 pods): no one block holds gang "train"')
+    assert lines[5].split() == ["ml/tokenize-28393-w5t8p", "1", "-", "not", "known"]
+    assert lines[-3].startswith('gang (4 pods): no one block holds gang "train"')
     assert lines[-1] == (
-        "1 of 5 pending pods fit; 4 do not: 4 gang; 1 is gated: --waiting gated; 1 pod uses "
-        "volumes that the dump lacks: try kubectl get nodes,pods,pvc,pv,sc -A -o yaml"
+        "0 of 5 pending pods fit; 4 do not: 4 gang; of 1 it is not known; 1 is gated: "
+        "--waiting gated; 1 pod uses volumes that the dump lacks: try kubectl get "
+        "nodes,pods,pvc,pv,sc -A -o yaml"
     )
     assert "decided by kube-default; 6 pods already running" in found.stderr
 
@@ -105,15 +106,15 @@ def test_data_have_stable_names(run):
         "namespace", "name", "gpus", "node", "gpu_slots", "reason", "message", "would_fit_empty",
         "fits",
     ]  # fmt: skip
-    assert (answer["fits"], answer["pending"], answer["fitting"]) == (False, 5, 1)
-    assert answer["reasons"] == {"gang": 4}
+    assert (answer["fits"], answer["pending"], answer["fitting"]) == (False, 5, 0)
+    assert answer["reasons"] == {"gang": 4, "not known": 1}
     assert "finished, so left out: 3 pods" in answer["notes"]
 
 
 def test_pods_may_come_through_standard_input(run):
     found = run(DUMP, "--pods", "-", input=JOB)
     assert "ml/retry-0" in found.stdout, found.stderr
-    assert found.stdout.splitlines()[-1].startswith("2 of 6 pending pods fit")
+    assert found.stdout.splitlines()[-1].startswith("1 of 6 pending pods fit")
 
 
 @pytest.mark.parametrize(

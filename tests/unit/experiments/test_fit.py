@@ -184,8 +184,10 @@ def test_further_pods_need_the_file_of_the_dump(dump):
 
 def test_the_pods_of_a_gang_wait_for_each_other():
     found = podium.fit(DUMP)
-    assert found.reasons == {"gang": 4}
-    assert [pod.full_name for pod in found.pods if pod.fits] == ["ml/tokenize-28393-w5t8p"]
+    assert found.reasons == {"gang": 4, "not known": 1}
+    (tokenize,) = [pod for pod in found.pods if pod.reason == "not known"]
+    assert tokenize.full_name == "ml/tokenize-28393-w5t8p"
+    assert tokenize.message.startswith("volumes are not known")
 
 
 def pod_fit(name, reason, message=""):
@@ -282,8 +284,9 @@ def test_pods_whose_claims_are_not_in_the_dump_are_no_yes(dump):
     add(dump, POD % ("asks", "ml", claims, 0))
     found = podium.fit(dump)
     assert not found.is_yes
-    told = "2 of 2 pending pods fit; 1 pod asks for resource claims that the dump lacks"
-    assert found.summary == told
+    told = "1 of 2 pending pods fit; of 1 it is not known; 1 pod asks for resource claims that"
+    assert found.summary == f"{told} the dump lacks"
+    assert found.pods[1].message.startswith("resource claims that the dump does not hold")
 
 
 def test_pods_that_could_not_be_read_are_no_yes(dump):

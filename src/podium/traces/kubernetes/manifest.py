@@ -18,7 +18,7 @@ from podium.model.records import GPU_MILLI, MAX_MODELS
 from podium.model.workload import PodSpec, Workload, models_of
 from podium.traces.fields import FieldError, mapping_at
 from podium.traces.kubernetes.constraints import Namespaces, read_namespace
-from podium.traces.kubernetes.contest import CONTESTED, Contest, contest_of
+from podium.traces.kubernetes.contest import CONTESTED, Contest, PodName, contest_of
 from podium.traces.kubernetes.devices import (
     DeviceError,
     Inventory,
@@ -29,9 +29,12 @@ from podium.traces.kubernetes.devices import (
     pod_devices,
 )
 from podium.traces.kubernetes.devices.claims import (
+    ALL_DEVICES,
     IDLE_CLAIMS,
     MISSING_CLAIMS,
     SELECTING_CLAIMS,
+    TAINTED,
+    TOLERATING,
     UNMODELLED_CLASS,
     tied,
 )
@@ -49,16 +52,8 @@ from podium.traces.kubernetes.gangs import (
     whole,
 )
 from podium.traces.kubernetes.node import node_outline, node_resources, node_spec, node_with_devices
-from podium.traces.kubernetes.pod import (
-    DEFAULT_CLASS,
-    VOLUMES,
-    PodDraft,
-    PriorityClass,
-    UnmodelledError,
-    pod_draft,
-    read_priority_class,
-    settled,
-)
+from podium.traces.kubernetes.pod import VOLUMES, PodDraft, UnmodelledError, pod_draft, settled
+from podium.traces.kubernetes.priorities import DEFAULT_CLASS, PriorityClass, read_priority_class
 from podium.traces.kubernetes.run_times import History, RunTimes
 from podium.traces.kubernetes.standing import condition_times
 from podium.traces.kubernetes.state import (
@@ -93,7 +88,7 @@ from podium.traces.kubernetes.waiting import (
 from podium.traces.notes import GATED as GATED_WORK
 from podium.traces.notes import SUSPENDED, TRUNCATED, counted, some, time_notes, told_jobs
 from podium.traces.rejects import Rejects
-from podium.traces.trace import Trace
+from podium.traces.trace import Doubt, Trace
 
 _NOTHING_HINT = "give Node and Pod objects, as `kubectl get nodes,pods -A -o yaml` prints them"
 _WANTED_HINT = (
@@ -102,6 +97,11 @@ _WANTED_HINT = (
 )
 WANTED_NODES = "nodes in a file of wanted pods are left out, --cluster takes others"
 ALL_NAMESPACES = "kubectl get shows those of all namespaces with -A"
+UNREAD = (
+    MISSING_CLAIMS, SELECTING_CLAIMS, UNMODELLED_CLASS, ALL_DEVICES, UNKNOWN_VOLUMES, UNKNOWN_ROOM
+)  # fmt: skip
+"""How remarks begin on what a pod asks for that keeps it off nodes, nobody knows which."""
+
 UNKNOWN_STORAGE = frozenset({UNKNOWN_VOLUMES, UNKNOWN_ROOM})
 _OF_NODES = frozenset({"Node", "ResourceSlice", "Device", "DeviceClass"})
 _HINTS = {
@@ -411,6 +411,7 @@ class _Pile:
             | ({SUSPENDED: self.suspended_pods} if self.suspended_jobs else {}),
             suspended=dict(self.suspended_jobs),
             gaps=tuple(self._gaps(found)),
+            doubts=dict(self._doubts(found)),
             lost=tuple(self.lost),
             of_nodes=self.described_nodes,
             contest=contest,
@@ -671,6 +672,17 @@ class _Pile:
         has_system = any(draft.standing.stays for draft in self.pods)
         return bool(self.nodes) and is_live and is_narrow and not has_system
 
+    def _doubts(self, found: Present) -> Iterator[tuple[PodName, Doubt]]:
+        """Finds the pods that wait and ask for something that is not read."""
+        for draft in found.pods:
+            remarks = () if draft.spec.node else (*draft.remarks, *draft.placing_remarks)
+            unread = next((each for each in remarks if each.startswith(UNREAD)), "")
+            name = (draft.spec.namespace or "default", draft.spec.name.rpartition("/")[2])
+            if unread:
+                yield name, Doubt(unread, is_of_yes=True)
+            elif TOLERATING in remarks and TAINTED in self.node_remarks:
+                yield name, Doubt(TOLERATING, is_of_yes=False)
+
     def _gaps(self, found: Present) -> Iterator[str]:
         for noun, count in self.unread.items():
             yield f"{counted(count, noun)} could not be read"
@@ -682,7 +694,7 @@ class _Pile:
         if claiming:
             verb = "asks" if claiming == 1 else "ask"
             yield f"{counted(claiming, 'pod')} {verb} for resource claims that the dump lacks"
-        unread = (SELECTING_CLAIMS, UNMODELLED_CLASS)
+        unread = (SELECTING_CLAIMS, UNMODELLED_CLASS, ALL_DEVICES)
         selecting = sum(any(each.startswith(unread) for each in draft.remarks) for draft in waiting)
         if selecting:
             verb = "asks" if selecting == 1 else "ask"

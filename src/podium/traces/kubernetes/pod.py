@@ -13,13 +13,10 @@ from podium.model.constraints import Constraints, PodSelector
 from podium.model.workload import PodSpec, pod_problem
 from podium.traces.fields import (
     FieldError,
-    flag_of,
     list_at,
     mapping_at,
     mappings_at,
     number_of,
-    quantity_of,
-    shown,
     text_of,
     texts_at,
     time_of,
@@ -44,10 +41,18 @@ from podium.traces.kubernetes.devices import (
     PodFacts,
     pod_devices,
     pod_facts,
-    require_whole,
 )
 from podium.traces.kubernetes.gangs import Marks, Membership, read_membership
 from podium.traces.kubernetes.keys import MODEL_LABELS
+from podium.traces.kubernetes.priorities import (
+    BUILT_IN_CLASSES,
+    DEFAULT_CLASS,
+    PriorityClass,
+    never_preempts,
+    of_class,
+    priority_class_of,
+)
+from podium.traces.kubernetes.requests import pod_resources
 from podium.traces.kubernetes.standing import Standing, read_standing
 from podium.traces.kubernetes.volumes import ClaimUse, claim_uses, written_rules
 from podium.traces.notes import CENSORED, TRUNCATED, is_censored
@@ -100,153 +105,6 @@ def _term_models(term: Mapping[str, Any], field: str) -> dict[str, None] | None:
     return models
 
 
-Resources = dict[str, Fraction]
-
-_HUGE_PAGES = "hugepages-"
-
-
-def pod_resources(spec: Mapping[str, Any], status: Mapping[str, Any] | None = None) -> Resources:
-    """Gives the effective request of a pod, as `PodRequests` of k8s.io/component-helpers does.
-
-    It is the larger of what runs in the end (containers and sidecars) and of the hungriest
-    moment of the start (an init container beside the sidecars started before it), plus the
-    overhead. https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
-    """
-    running: Resources = {}
-    held = _held(status or {})
-    for index, container in enumerate(mappings_at(spec, "containers", "spec.containers")):
-        field = f"spec.containers[{index}]"
-        asked = _container_request(container, field)
-        _add(running, held.instead_of(asked, container) if held.of else asked)
-    # Nearly all pods of a dump have none of what follows.
-    if spec.get("initContainers"):
-        sidecars, peak = _start(spec, held)
-        _add(running, sidecars)
-        for key, amount in peak.items():
-            running[key] = max(running.get(key, Fraction(0)), amount)
-    if spec.get("resources"):
-        _override(running, spec, held)
-    if spec.get("overhead"):
-        overhead = mapping_at(spec, "overhead", "spec.overhead")
-        _add(running, _quantities(overhead, "spec.overhead"))
-    return running
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """Knows what containers hold while they are resized in place."""
-
-    of: Mapping[str, Resources]  # by the name of the container, "" is the pod itself
-    is_infeasible: bool = False  # the node will never give what the spec now asks for
-
-    def instead_of(self, asked: Resources, container: Mapping[str, Any] | None) -> Resources:
-        """Gives the larger of what a container asks for and what it holds."""
-        name = "" if container is None else text_of(container.get("name"), "spec.containers.name")
-        if name not in self.of:
-            return asked
-        return dict(self.of[name]) if self.is_infeasible else _larger(asked, self.of[name])
-
-
-_NOTHING_HELD = _Held({})
-
-
-def _held(status: Mapping[str, Any]) -> _Held:
-    if not status:
-        return _NOTHING_HELD
-    holders = [("", "status", status)]
-    for part in ("containerStatuses", "initContainerStatuses"):
-        for index, each in enumerate(mappings_at(status, part, f"status.{part}")):
-            at = f"status.{part}[{index}]"
-            holders.append((text_of(each.get("name"), f"{at}.name"), at, each))
-    found = {
-        name: _holding(each, at) for name, at, each in holders if each.get("resources") is not None
-    }
-    return _Held(found, _is_infeasible(status)) if found else _NOTHING_HELD
-
-
-def _holding(status: Mapping[str, Any], at: str) -> Resources:
-    resources = mapping_at(status, "resources", f"{at}.resources")
-    actual = mapping_at(resources, "requests", f"{at}.resources.requests")
-    allocated = mapping_at(status, "allocatedResources", f"{at}.allocatedResources")
-    return _larger(
-        _quantities(actual, f"{at}.resources.requests"),
-        _quantities(allocated, f"{at}.allocatedResources"),
-    )
-
-
-def _is_infeasible(status: Mapping[str, Any]) -> bool:
-    conditions = mappings_at(status, "conditions", "status.conditions")
-    return any(
-        each.get("type") == "PodResizePending" and each.get("reason") == "Infeasible"
-        for each in conditions
-    )
-
-
-def _larger(one: Resources, other: Resources) -> Resources:
-    nothing = Fraction(0)
-    return {key: max(one.get(key, nothing), other.get(key, nothing)) for key in one.keys() | other}
-
-
-def _start(spec: Mapping[str, Any], held: _Held) -> tuple[Resources, Resources]:
-    nothing = Fraction(0)
-    sidecars: Resources = {}
-    peak: Resources = {}
-    for index, container in enumerate(mappings_at(spec, "initContainers", "spec.initContainers")):
-        field = f"spec.initContainers[{index}]"
-        asked = _container_request(container, field)
-        if text_of(container.get("restartPolicy"), f"{field}.restartPolicy") == "Always":
-            asked = held.instead_of(asked, container)
-            _add(sidecars, asked)
-            moment = sidecars
-        else:
-            moment = {key: sidecars.get(key, nothing) + asked[key] for key in asked}
-        # Of what else sidecars hold, the peak was noted when they started.
-        for key in asked:
-            peak[key] = max(peak.get(key, nothing), moment[key])
-    return sidecars, peak
-
-
-def _override(asked: Resources, spec: Mapping[str, Any], held: _Held) -> None:
-    # Requests of the pod itself, since Kubernetes 1.32, stand for those of its containers.
-    resources = mapping_at(spec, "resources", "spec.resources")
-    limits = mapping_at(resources, "limits", "spec.resources.limits")
-    requests = mapping_at(resources, "requests", "spec.resources.requests")
-    # The API server fills a missing one in from the limit, unless containers ask for some; huge
-    # pages are never overcommitted.
-    filled = {k: v for k, v in limits.items() if k not in asked or k.startswith(_HUGE_PAGES)}
-    whole = _quantities({**filled, **requests}, "spec.resources")
-    effective = held.instead_of(whole, None)
-    nothing = Fraction(0)
-    asked.update({key: effective.get(key, nothing) for key in whole if _is_pod_level(key)})
-
-
-def _is_pod_level(resource: str) -> bool:
-    return resource in ("cpu", "memory") or resource.startswith(_HUGE_PAGES)
-
-
-def _container_request(container: Mapping[str, Any], field: str) -> Resources:
-    resources = mapping_at(container, "resources", f"{field}.resources")
-    limits = mapping_at(resources, "limits", f"{field}.resources.limits")
-    requests = mapping_at(resources, "requests", f"{field}.resources.requests")
-    # The API server fills a missing request in from the limit.
-    return _quantities(limits, f"{field}.resources.limits") | _quantities(
-        requests, f"{field}.resources.requests"
-    )
-
-
-def _quantities(amounts: Mapping[str, Any], field: str) -> Resources:
-    found = {key: quantity_of(amount, f"{field}.{key}") for key, amount in amounts.items()}
-    for key, amount in found.items():
-        if "/" in key:
-            require_whole(key, amount)
-    return found
-
-
-def _add(total: Resources, more: Resources) -> None:
-    for key, amount in more.items():
-        total[key] = total[key] + amount if key in total else amount
-
-
 CLASSED = "spec.priorityClassName without spec.priority is read as priority 0"
 PREFERENCES = "preferences of nodes are not honoured: preferred affinity, ScheduleAnyway"
 VOLUMES = "volumes and the zones they tie a pod to are not honoured"
@@ -255,28 +113,7 @@ TOO_LARGE = "asks for more CPU or memory than any node can have"
 SLICES = f"{keys.KUEUE_SLICES} is not honoured"
 
 _MIB = 1024**2
-_PREEMPTING = "PreemptLowerPriority"
 _DEFAULT_SCHEDULER = "default-scheduler"
-# https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
-
-
-@dataclass(frozen=True, slots=True)
-class PriorityClass:
-    """Says what pods have that name a class: a priority, and whether they may evict others."""
-
-    name: str = ""
-    priority: int = 0
-    never_preempts: bool = False
-    is_default: bool = False  # of pods that name none, when an API server admits them
-
-
-DEFAULT_CLASS = ""
-"""Stands for the class that pods get which name none."""
-
-_BUILT_IN_CLASSES = {
-    "system-cluster-critical": PriorityClass("system-cluster-critical", 2_000_000_000),
-    "system-node-critical": PriorityClass("system-node-critical", 2_000_001_000),
-}
 
 
 MOST_PARTS = 1000
@@ -423,11 +260,11 @@ def pod_draft(
         membership=read_membership(
             Marks(labels, annotations, spec, standing.owner.partition("/")[2])
         ),
-        priority_class=_priority_class(spec),
+        priority_class=priority_class_of(spec),
         terms=spec if selects_namespaces(spec) else None,
         remarks=tuple(_remarks(described)),
         placing_remarks=tuple(_placing_remarks(spec, annotations, standing)),
-        has_priority=spec.get("priority") is not None or bool(_priority_class(spec)),
+        has_priority=spec.get("priority") is not None or bool(priority_class_of(spec)),
         company=liked_company(spec),
         claims=claim_uses(spec, described.name),
     )
@@ -479,9 +316,9 @@ def settled(
         return draft
     spec, remarks = with_devices(draft, devices), [*draft.remarks, *devices.remarks]
     if is_classed:
-        known = classes.get(draft.priority_class, _BUILT_IN_CLASSES.get(draft.priority_class))
+        known = classes.get(draft.priority_class, BUILT_IN_CLASSES.get(draft.priority_class))
         remarks += [] if known else [CLASSED]
-        spec = _of_class(spec, known or PriorityClass())
+        spec = of_class(spec, known or PriorityClass())
     if draft.terms is not None:
         site = Site(spec.namespace, spec.labels, namespaces)
         constraints = pod_constraints(draft.terms, site)
@@ -495,30 +332,6 @@ def settled(
     if spec is draft.spec and len(remarks) == len(draft.remarks):
         return draft
     return replace(draft, spec=spec, remarks=tuple(remarks))
-
-
-def _of_class(spec: PodSpec, known: PriorityClass) -> PodSpec:
-    is_meek = spec.never_preempts or known.never_preempts
-    return replace(spec, priority=known.priority, never_preempts=is_meek)
-
-
-def read_priority_class(value: Mapping[str, Any]) -> PriorityClass:
-    """Reads a PriorityClass."""
-    metadata = mapping_at(value, "metadata", "metadata")
-    return PriorityClass(
-        text_of(metadata.get("name"), "metadata.name"),
-        whole_of(value.get("value") or 0, "value", -LIMIT),
-        never_preempts(value, "preemptionPolicy"),
-        value.get("globalDefault") is not None and flag_of(value["globalDefault"], "globalDefault"),
-    )
-
-
-def never_preempts(parent: Mapping[str, Any], field: str) -> bool:
-    """Tells whether a pod, or those of a PriorityClass, may not evict others."""
-    policy = text_of(parent.get("preemptionPolicy"), field)
-    if policy not in ("", _PREEMPTING, "Never"):
-        raise FieldError(field, f"{_PREEMPTING} or Never is expected, not {shown(policy)}")
-    return policy == "Never"
 
 
 def _supposed(facts: PodFacts) -> PodDevices:
@@ -542,12 +355,6 @@ def _name(metadata: Mapping[str, Any], index: int) -> str:
 def _amount(resources: Mapping[str, Fraction], key: str, unit: Fraction) -> int:
     # Rounded up: a request is never understated.
     return min(math.ceil(resources.get(key, Fraction(0)) / unit), LIMIT)
-
-
-def _priority_class(spec: Mapping[str, Any]) -> str:
-    if spec.get("priority") is not None:
-        return ""
-    return text_of(spec.get("priorityClassName"), "spec.priorityClassName")
 
 
 def _times(

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes.constraints import UNKNOWN_NAMESPACES
 from podium.traces.kubernetes.devices import Inventory
-from podium.traces.kubernetes.pod import (
-    UnmodelledError,
-    pod_draft,
-    pod_resources,
-    selected_models,
-)
+from podium.traces.kubernetes.pod import UnmodelledError, pod_draft, selected_models
+from podium.traces.kubernetes.requests import pod_resources
 
 PRODUCT = "nvidia.com/gpu.product"
 

@@ -65,7 +65,7 @@ def test_a_claim_that_nobody_binds_is_waited_for(dumped):
 def test_what_the_dump_lacks_is_not_known(dumped, others):
     with pytest.warns(UserWarning, match="volumes are not known"):
         found = podium.fit(dumped(ASKING, *others))
-    assert (found.pods[0].fits, found.is_yes) == (True, False)
+    assert (found.pods[0].reason, found.is_yes) == ("not known", False)
     assert found.gaps == (
         "1 pod uses volumes that the dump lacks: try kubectl get nodes,pods,pvc,pv,sc -A -o yaml",
     )

@@ -46,6 +46,7 @@ SELECTING_CLAIMS = "selectors of resource claims beyond product and MIG profile 
 ALL_DEVICES = "allocationMode All is read as the fewest GPUs that a node with ResourceSlices has"
 FIRST_AVAILABLE = "of the alternatives of a resource claim the first is read"
 FIRST_SERVED = "of the alternatives of a resource claim the first that a node can serve is read"
+TOLERATING = "tolerations of resource claims are not honoured"
 TAINTED = "GPUs with a taint are left out, whoever tolerates it or runs there"
 HELD = "GPUs that were given to a resource claim, but to no pod of the dump, are left out"
 IDLE_CLAIMS = "parts of GPUs, or unknown ones, of resource claims without a pod count as free"
@@ -357,6 +358,8 @@ def _exact_asks(pod: PodFacts, request: Mapping[str, Any]) -> Iterator[_Ask]:
     expressions = [*pod.inventory.expressions(name), *_expressions(exact)]
     if not all(_is_understood(text) for text in expressions):
         pod.inventory.remark(SELECTING_CLAIMS)
+    if exact.get("tolerations"):
+        pod.inventory.remark(TOLERATING)
     yield _Ask(
         count=_count(pod, exact),
         part=_part(name, expressions),

@@ -261,6 +261,16 @@ def test_what_a_claim_asks_for_in_vain_is_noted(read, request_, note):
     found = read(node("a"), claim("c", request_), claiming("p", "c"))
     assert found.notes[0].startswith(note)
     assert found.gaps == ("1 pod asks for devices in a way that is not read",)
+    assert found.doubts["default", "p"].text.startswith(note)
+    assert found.doubts["default", "p"].is_of_yes
+
+
+def test_a_pod_that_tolerates_a_gpu_might_get_it(read):
+    listed = resource_slice("a", "gpu-0")
+    listed["spec"]["devices"][0]["taints"] = [{"key": "bad", "effect": "NoSchedule"}]
+    tolerating = exactly(tolerations=[{"key": "bad", "operator": "Exists"}])
+    found = read(node("a"), listed, claim("c", tolerating), claiming("p", "c"))
+    assert not found.doubts["default", "p"].is_of_yes
 
 
 def test_a_claim_that_a_finished_pod_names_is_free_for_others(read):
