@@ -67,6 +67,7 @@ class TryPlan:
     notes: tuple[str, ...] = ()
     usual_gpus: tuple[float, ...] = ()  # of each pod, wherever it runs; or as they are asked for
     running: tuple[PodSpec, ...] = ()  # pods that stay where they run
+    rest: int = 0  # pods that might have been tried as well
     is_in_place: bool = False  # those that run would be placed anew if somebody asked for it
     untried: str = ""  # what waits for something else than a node, and how to try it
 
@@ -82,7 +83,9 @@ class TryPlan:
         """Says how more pods would be tried."""
         if self.is_in_place:
             return f"{staying(len(self.running))}; --state empty places them anew"
-        return "let more pods ask for room: more --pods, or podium compare --protocol inflation"
+        if self.rest:
+            return f"--pods {len(self.pods) + self.rest} tries all pods"
+        return "podium compare --protocol inflation draws more pods like these"
 
     @cached_property
     def gpus_free(self) -> float:
@@ -178,6 +181,7 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
         (*notes, *warnings_of([policy])), tuple(gpus for _, gpus in tried), running,
+        len(waiting) - len(pods),
         bool(running) and settings.simulate.state in (None, "now"), case.untried,
     )  # fmt: skip
 

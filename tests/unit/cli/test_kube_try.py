@@ -130,7 +130,7 @@ def test_what_is_equal_or_within_what_lots_move_is_not_ranked():
         "draws among equal nodes move as much: 1.5 to 1.5 GPUs and 3 to 3 pods with "
         "kube-scheduler's defaults, 3.5 to 3.5 GPUs and 4 to 4 pods with best-fit"
     )
-    assert "--pods" in way_out
+    assert way_out == "podium compare --protocol inflation draws more pods like these"
 
 
 def test_where_no_pod_is_placed_the_reason_is_named():
@@ -223,6 +223,7 @@ def test_what_waits_in_a_dump_is_tried_and_what_runs_stays(tmp_path):
     assert "5 pods run already and stay where they are" in headline(plan)
     few = planned(tmp_path, dumped(), 2)
     assert "left out, as --pods says: 4 pods (--pods 6 tries all)" in few.notes
+    assert replace(few, is_in_place=False).more == "--pods 6 tries all pods"
 
 
 def test_what_runs_is_placed_anew_where_somebody_asks_for_it(tmp_path):
