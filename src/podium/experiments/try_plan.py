@@ -154,25 +154,10 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     """
     from podium.experiments.case import load_case, named_policy
     from podium.experiments.deployment import warnings_of
-    from podium.kube.local.workload import node_names
-    from podium.model.records import GPU_MILLI
-    from podium.model.workload import gpu_demand
 
     policy = named_policy(reference, "--policy")
     case = load_case(settings, inputs)
-    workload = case.workload.on(case.cluster)
-    usual = (gpu_demand(workload.pods) / GPU_MILLI).tolist()
-    both = list(zip(workload.specs(), usual, strict=True))
-    waiting = [each for each in both if not each[0].node]
-    waiting.sort(key=lambda each: each[0].arrival_s or 0.0)
-    written = dict(zip(case.cluster.names, node_names(case.cluster), strict=True))
-    running = tuple(replace(pod, node=written[pod.node]) for pod, _ in both if pod.node)
-    if not waiting:
-        raise UndecidedError(
-            "no pod waits, so there is nothing to try",
-            where=workload.name,
-            hint=f"{staying(len(running))}; --state empty places them anew",
-        )
+    running, waiting = _sorted(case)
     tried = waiting[:most]
     if most is None and not _is_dump(settings, case):
         tried = waiting[: _filling(case.cluster, [gpus for _, gpus in waiting])]
@@ -184,6 +169,28 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
         len(waiting) - len(pods),
         bool(running) and settings.simulate.state in (None, "now"), case.untried,
     )  # fmt: skip
+
+
+def _sorted(case: Case) -> tuple[tuple[PodSpec, ...], list[tuple[PodSpec, float]]]:
+    """Gives the pods that run, and those that wait with their GPUs, the first to come first."""
+    from podium.kube.local.workload import node_names
+    from podium.model.records import GPU_MILLI
+    from podium.model.workload import gpu_demand
+
+    workload = case.workload.on(case.cluster)
+    usual = (gpu_demand(workload.pods) / GPU_MILLI).tolist()
+    both = list(zip(workload.specs(), usual, strict=True))
+    written = dict(zip(case.cluster.names, node_names(case.cluster), strict=True))
+    running = tuple(replace(pod, node=written[pod.node]) for pod, _ in both if pod.node)
+    waiting = [each for each in both if not each[0].node]
+    if not waiting:
+        told = [case.untried] if case.untried else []
+        raise UndecidedError(
+            "no pod waits, so there is nothing to try",
+            where=workload.name,
+            hint="; ".join((f"{staying(len(running))}; --state empty places them anew", *told)),
+        )
+    return running, sorted(waiting, key=lambda each: each[0].arrival_s or 0.0)
 
 
 def staying(count: int) -> str:

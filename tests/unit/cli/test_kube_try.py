@@ -133,6 +133,17 @@ def test_what_is_equal_or_within_what_lots_move_is_not_ranked():
     assert way_out == "podium compare --protocol inflation draws more pods like these"
 
 
+def test_sums_that_differ_by_rounding_are_equal_and_small_differences_are_told():
+    near = replace(PACKED, gpus_allocated=PACKED.gpus_allocated + 1e-12)
+    assert "allocates as many GPUs to as many pods" in alike(PLAN, outcome(SPREAD, near, PACKED))
+    more = replace(PACKED, gpus_allocated=PACKED.gpus_allocated + 0.04)
+    found = outcome(SPREAD, more, PACKED)
+    assert (
+        verdict(PLAN, found)
+        == "With best-fit: 0.04 more GPUs allocated than with the packing profile"
+    )
+
+
 def test_where_no_pod_is_placed_the_reason_is_named():
     nothing = PLAN.count([""] * len(PODS))
     refused = Forecast(nothing, (), {"taint": 4}, {"taint team": 4})
@@ -236,9 +247,10 @@ def test_what_runs_is_placed_anew_where_somebody_asks_for_it(tmp_path):
 
 def test_where_nothing_waits_nothing_is_started(tmp_path):
     with pytest.raises(UndecidedError, match="no pod waits") as caught:
-        planned(tmp_path, dumped(0))
+        planned(tmp_path, [*dumped(0), manifests.pod("gated", schedulingGates=[{"name": "queue"}])])
     assert caught.value.hint == (
-        "5 pods run already and stay where they are; --state empty places them anew"
+        "5 pods run already and stay where they are; --state empty places them anew; "
+        "not tried: 1 is gated: --waiting gated"
     )
 
 
