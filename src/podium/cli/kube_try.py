@@ -215,9 +215,10 @@ def headline(plan: TryPlan) -> str:
 
 def line_of(plan: TryPlan, tally: Tally) -> str:
     """Writes how far a run is in one line."""
+    free = f"{plan.gpus_free:,.1f}".removesuffix(".0")
     return (
         f"{tally.bound:,} of {len(plan.pods):,} pods bound, {tally.gpus_allocated:,.1f} of "
-        f"{plan.gpus_free:,.4g} GPUs allocated, {tally.no_room:,} found no room"
+        f"{free} GPUs allocated, {tally.no_room:,} found no room"
     )
 
 
@@ -248,7 +249,8 @@ def rows_of(plan: TryPlan, tallies: Sequence[Tally | None]) -> list[tuple[object
 
 def verdict(plan: TryPlan, outcome: Outcome) -> str:
     """Says in a sentence what the policy changed, over the better of the runs without it."""
-    gpus, pods = round(outcome.change("gpus_allocated"), 1), outcome.change("bound")
+    gpus, pods = (outcome.change(figure) for figure in ("gpus_allocated", "bound"))
+    gpus = round(gpus, 1) or gpus
     told = [f"{_more(gpus)} GPUs allocated"] if gpus else []
     told += [f"{_more(pods)} pod{'' if abs(pods) == 1 else 's'} bound"] if pods else []
     return f"With {plan.policy.name}: {' and '.join(told)} than with {RIVALS[outcome.rival]}"

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,7 @@ class Outcome:
     def span(self, arm: str, figure: str) -> tuple[float, float]:
         """Bounds a figure of a run: as it was, and as lots among equal nodes might have made it."""
         found = (self.real[arm], self.forecasts[arm].listed, *self.forecasts[arm].drawn)
-        figures = [float(getattr(tally, figure)) for tally in found]
+        figures = [_figure(tally, figure) for tally in found]
         return min(figures), max(figures)
 
     def change(self, figure: str) -> float:
@@ -66,10 +65,8 @@ class Outcome:
         best = max(self.span(arm, figure)[1] for arm in ARMS[:-1])
         if low <= best and high >= self.span(self.rival, figure)[0]:
             return 0.0
-        change: float = getattr(self.real["podium"], figure) - getattr(
-            self.real[self.rival], figure
-        )
-        return change
+        one, other = (_figure(self.real[arm], figure) for arm in (self.rival, "podium"))
+        return round(other - one, 3)
 
     def as_object(self) -> dict[str, Any]:
         """Describes the outcome as JSON types."""
@@ -77,6 +74,11 @@ class Outcome:
             arm: {**_object(self.real[arm]), "simulated": _object(self.forecasts[arm].listed)}
             for arm in ARMS
         }
+
+
+def _figure(tally: Tally, name: str) -> float:
+    """Gives a figure to the thousandth of a GPU: the order of a sum does not matter."""
+    return round(float(getattr(tally, name)), 3)
 
 
 def alike(plan: TryPlan, outcome: Outcome) -> str:
@@ -89,7 +91,7 @@ def alike(plan: TryPlan, outcome: Outcome) -> str:
         arm: [{
             "protocol": "rounds", "pods": outcome.real[arm].submitted, "refusals": told.reasons,
             "placed": outcome.real[arm].bound,
-            "gpu_allocation": round(outcome.real[arm].gpus_allocated, 3),
+            "gpu_allocation": _figure(outcome.real[arm], "gpus_allocated"),
         }]
         for arm in (ARMS[-1:] if is_nothing else ARMS)
     }  # fmt: skip
@@ -104,8 +106,11 @@ def _unmoved(plan: TryPlan, outcome: Outcome) -> str:
     if outcome.change("gpus_allocated") or outcome.change("bound"):
         return ""
     rival = RIVALS[outcome.rival]
-    one, other = (outcome.real[arm] for arm in (outcome.rival, "podium"))
-    if one.bound == other.bound and isclose(one.gpus_allocated, other.gpus_allocated):
+    one, other = (
+        [_figure(outcome.real[arm], name) for name in ("gpus_allocated", "bound")]
+        for arm in (outcome.rival, "podium")
+    )
+    if one == other:
         return f"{plan.policy.name} allocates as many GPUs to as many pods as {rival}"
     return f"draws among equal nodes move as much: {_spans(plan, outcome)}"
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 STOCK, PACKING = "kube-default", "kube-packing"
 """The policies that score as kube-scheduler does: by default, and with the chart's profile."""
 
+_Weighed = tuple["PodSpec", float]
+"""A pod with the GPUs that it counts."""
+
 ARMS = ("stock", "packing", "podium")
 """The runs: kube-scheduler's defaults, the chart's profile alone, and that with Podium."""
 
@@ -66,6 +69,7 @@ class TryPlan:
     weights: tuple[float, ...] = ()  # GPUs that each pod counts, wherever it runs; or as asked for
     running: tuple[PodSpec, ...] = ()  # pods that stay where they run
     gpus_running: float = 0.0  # that they count
+    rest: int = 0  # pods that might have been tried as well
     is_in_place: bool = False  # those that run would be placed anew if somebody asked for it
     untried: str = ""  # what waits for something else than a node, and how to try it
 
@@ -81,7 +85,9 @@ class TryPlan:
         """Says how more pods would be tried."""
         if self.is_in_place:
             return f"{staying(len(self.running))}; --state empty places them anew"
-        return "let more pods ask for room: more --pods, or podium compare --protocol inflation"
+        if self.rest:
+            return f"--pods {len(self.pods) + self.rest} tries all pods"
+        return "podium compare --protocol inflation draws more pods like these"
 
     @property
     def gpus_free(self) -> float:
@@ -133,24 +139,10 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     """
     from podium.experiments.case import load_case, named_policy
     from podium.experiments.deployment import warnings_of
-    from podium.kube.local.workload import node_names
-    from podium.model.records import GPU_MILLI
 
     policy = named_policy(reference, "--policy")
     case = load_case(settings, inputs)
-    workload = case.workload.on(case.cluster)
-    weights = (workload.gpu_weight_milli / GPU_MILLI).tolist()
-    both = list(zip(workload.specs(), weights, strict=True))
-    waiting = [each for each in both if not each[0].node]
-    waiting.sort(key=lambda each: each[0].arrival_s or 0.0)
-    written = dict(zip(case.cluster.names, node_names(case.cluster), strict=True))
-    running = tuple(replace(pod, node=written[pod.node]) for pod, _ in both if pod.node)
-    if not waiting:
-        raise UndecidedError(
-            "no pod waits, so there is nothing to try",
-            where=workload.name,
-            hint=f"{staying(len(running))}; --state empty places them anew",
-        )
+    running, waiting = _sorted(case)
     tried = waiting[:most]
     if most is None and not _is_dump(settings, case):
         tried = waiting[: _filling(case.cluster, [gpus for _, gpus in waiting])]
@@ -158,10 +150,32 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     notes = [*case.notes, *_left_out(pods, len(waiting), most), *policy.notes]
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
-        (*notes, *warnings_of([policy])), tuple(gpus for _, gpus in tried), running,
-        sum(gpus for pod, gpus in both if pod.node),
+        (*notes, *warnings_of([policy])), tuple(gpus for _, gpus in tried),
+        tuple(pod for pod, _ in running), sum(gpus for _, gpus in running),
+        len(waiting) - len(pods),
         bool(running) and settings.simulate.state in (None, "now"), case.untried,
     )  # fmt: skip
+
+
+def _sorted(case: Case) -> tuple[list[_Weighed], list[_Weighed]]:
+    """Gives the pods that run, and those that wait, the first to come first."""
+    from podium.kube.local.workload import node_names
+    from podium.model.records import GPU_MILLI
+
+    workload = case.workload.on(case.cluster)
+    weights = (workload.gpu_weight_milli / GPU_MILLI).tolist()
+    both = list(zip(workload.specs(), weights, strict=True))
+    written = dict(zip(case.cluster.names, node_names(case.cluster), strict=True))
+    running = [(replace(pod, node=written[pod.node]), gpus) for pod, gpus in both if pod.node]
+    waiting = [each for each in both if not each[0].node]
+    if not waiting:
+        told = [case.untried] if case.untried else []
+        raise UndecidedError(
+            "no pod waits, so there is nothing to try",
+            where=workload.name,
+            hint="; ".join((f"{staying(len(running))}; --state empty places them anew", *told)),
+        )
+    return running, sorted(waiting, key=lambda each: each[0].arrival_s or 0.0)
 
 
 def staying(count: int) -> str:

@@ -72,7 +72,7 @@ def test_where_every_run_places_every_pod_no_policy_is_said_to_win():
     full = PLAN.count(["a", "a", "b", "b"])
     assert alike(PLAN, outcome(full, full)) == (
         "every policy placed every pod, so GPU allocation prefers none\n"
-        "let more pods ask for room: more --pods, or podium compare --protocol inflation"
+        "podium compare --protocol inflation draws more pods like these"
     )
 
 
@@ -137,7 +137,18 @@ def test_what_is_equal_or_within_what_lots_move_is_not_ranked():
         "draws among equal nodes move as much: 1.5 to 1.5 GPUs and 3 to 3 pods with "
         "kube-scheduler's defaults, 3.5 to 3.5 GPUs and 4 to 4 pods with best-fit"
     )
-    assert "--pods" in way_out
+    assert way_out == "podium compare --protocol inflation draws more pods like these"
+
+
+def test_sums_that_differ_by_rounding_are_equal_and_small_differences_are_told():
+    near = replace(PACKED, gpus_allocated=PACKED.gpus_allocated + 1e-12)
+    assert "allocates as many GPUs to as many pods" in alike(PLAN, outcome(SPREAD, near, PACKED))
+    more = replace(PACKED, gpus_allocated=PACKED.gpus_allocated + 0.04)
+    found = outcome(SPREAD, more, PACKED)
+    assert (
+        verdict(PLAN, found)
+        == "With best-fit: 0.04 more GPUs allocated than with the packing profile"
+    )
 
 
 def test_where_no_pod_is_placed_the_reason_is_named():
@@ -230,6 +241,7 @@ def test_what_waits_in_a_dump_is_tried_and_what_runs_stays(tmp_path):
     assert "5 pods run already and stay where they are" in headline(plan)
     few = planned(tmp_path, dumped(), 2)
     assert "left out, as --pods says: 4 pods (--pods 6 tries all)" in few.notes
+    assert replace(few, is_in_place=False).more == "--pods 6 tries all pods"
 
 
 def test_what_runs_is_placed_anew_where_somebody_asks_for_it(tmp_path):
@@ -242,9 +254,10 @@ def test_what_runs_is_placed_anew_where_somebody_asks_for_it(tmp_path):
 
 def test_where_nothing_waits_nothing_is_started(tmp_path):
     with pytest.raises(UndecidedError, match="no pod waits") as caught:
-        planned(tmp_path, dumped(0))
+        planned(tmp_path, [*dumped(0), manifests.pod("gated", schedulingGates=[{"name": "queue"}])])
     assert caught.value.hint == (
-        "5 pods run already and stay where they are; --state empty places them anew"
+        "5 pods run already and stay where they are; --state empty places them anew; "
+        "not tried: 1 is gated: --waiting gated"
     )
 
 
