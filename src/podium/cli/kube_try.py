@@ -91,7 +91,7 @@ def try_podium(
 
     Starts etcd, kube-apiserver and kube-scheduler on the loopback interface, submits the same
     pods three times (its defaults, the chart's packing profile, with Podium), and stops everything
-    again. It needs neither a cluster nor containers.
+    again. It needs neither a cluster nor containers. Exits with 1 where the runs cannot be ranked.
     """
     from podium.experiments.case import Inputs
     from podium.kube import need_extra as need_kube_extra
