@@ -23,7 +23,8 @@ from podium.traces.kubernetes.documents import (
     read_documents,
 )
 from podium.traces.kubernetes.gpu_taints import tolerating
-from podium.traces.kubernetes.manifest import Reading, read_manifests
+from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.pile import Reading
 from podium.traces.kubernetes.state import State
 from podium.traces.openb.csv_file import read_csv
 from podium.traces.openb.families import FAMILIES, generate_family

@@ -10,7 +10,8 @@ from podium.model.cluster import Cluster
 from podium.model.workload import Workload
 from podium.traces.fields import FieldError
 from podium.traces.kubernetes.documents import Document
-from podium.traces.kubernetes.manifest import AS_IT_IS, Reading, read_manifests
+from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.pile import AS_IT_IS, Reading
 from podium.traces.rejects import Rejects
 from podium.traces.simon.config import SimonConfig, parse_simon
 from podium.traces.trace import Experiment, Trace

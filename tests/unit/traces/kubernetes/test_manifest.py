@@ -6,7 +6,8 @@ import yaml
 
 from podium.errors import InputError, UsageError
 from podium.model import NodeSpec, PodSpec
-from podium.traces.kubernetes.manifest import Reading, read_manifests
+from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.pile import Reading
 from podium.traces.rejects import Rejects
 
 NODE = """

@@ -9,7 +9,8 @@ from podium.policies import load
 from podium.sim import Rounds, simulate
 from podium.sim.feasible import feasible_nodes
 from podium.traces.kubernetes.devices.inventory import Inventory
-from podium.traces.kubernetes.manifest import Reading, read_manifests
+from podium.traces.kubernetes.manifest import read_manifests
+from podium.traces.kubernetes.pile import Reading
 from podium.traces.rejects import Rejects
 
 DUMPS = Path(__file__).parent / "dumps"
