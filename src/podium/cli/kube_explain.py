@@ -61,7 +61,7 @@ class ServiceAddress:
             connection.request("GET", whole, headers=self._headers())
             reply = connection.getresponse()
             found = json.loads(reply.read(MOST_BYTES))
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             raise self._failure(error) from error
         finally:
             connection.close()
@@ -150,11 +150,17 @@ def explain_pod(
     """
     settings = read_settings(ctx, {"serve.token_file": token_file})
     named = _named(pod, namespace)
-    told = explanation(_address(settings.serve, url), *named)
+    service = _address(settings.serve, url)
+    told = explanation(service, *named)
     if is_json:
         print_json(told)
-    else:
+        return
+    try:
         show(Screen(settings.display), told)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        problem = "the answer is not one that this Podium knows"
+        hint = "use the version of the service, see GET / there, or print the answer with --json"
+        raise MissingError(problem, where=service.url, hint=hint) from error
 
 
 def _named(pod: str, namespace: str) -> tuple[str, str]:

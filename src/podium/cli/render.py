@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 GAP = 2
 """Spaces between columns."""
 
+LONGEST_CELL = 1000
+"""Characters of a cell in a table; --json gives all of them."""
+
 LOG_S = 30.0
 """Seconds between progress lines in a log."""
 
@@ -64,7 +67,7 @@ class Screen:
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Prints rows below their titles; columns of numbers are aligned right."""
         are_right = [_is_numeric([row[i] for row in rows]) for i in range(len(titles))]
-        cells = [[on_one_line(text_of(value)) for value in row] for row in rows]
+        cells = [[on_one_line(_cell(text_of(value))) for value in row] for row in rows]
         titles = [on_one_line(title) for title in titles]
         if sys.stdout.isatty() or self.display.color == "always":
             self._draw(titles, cells, are_right)
@@ -214,3 +217,8 @@ def _is_numeric(values: Sequence[object]) -> bool:
 
 def _stand_still(steps: int = 1) -> None:
     del steps
+
+
+def _cell(text: str) -> str:
+    """Cuts what nobody reads in a table: to lay out megabytes takes minutes."""
+    return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}..."

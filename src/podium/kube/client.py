@@ -304,6 +304,8 @@ def _verb(query: Query) -> str:
 
 def _rule(path: str, verb: str) -> str:
     parts = path.strip("/").split("/")
+    if len(parts) < (4 if parts[0] == "apis" else 3):  # what kinds there are, or which version
+        return f'nonResourceURLs: ["{path}"], verbs: ["get"]'
     group = parts[1] if parts[0] == "apis" else ""
     # A path that ends in a subresource names its object before it.
     name = "/".join(parts[-3::2]) if verb == "create" else parts[-1]

@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+from types import SimpleNamespace
 
 import pytest
 
@@ -138,6 +139,20 @@ def test_a_service_that_is_away_or_wants_a_token_is_missing(run, tmp_path):
         known = run("p", "--url", address, "--token-file", token)
     assert (refused.exit_code, "--token-file" in refused.stderr) == (3, True)
     assert "it runs learning" in known.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[" * 100_000, "is not Podium"),
+        (b'{"candidates": 1, "points": [], "bound_to": {}}', "not one that this Podium knows"),
+    ],
+)
+def test_an_answer_of_something_else_is_named(run, body, said):
+    other = SimpleNamespace(get=lambda *_: SimpleNamespace(status=200, body=body))
+    with over_http(other) as address:
+        done = run("p", "--url", address)
+    assert (done.exit_code, said in done.stderr) == (3, True), done.stderr
 
 
 def test_the_service_of_the_settings_is_asked(run, served, url, monkeypatch):

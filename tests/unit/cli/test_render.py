@@ -171,3 +171,9 @@ def test_a_log_hears_of_progress_now_and_then(capsys):
     for steps in (1, 40, 9, 50):
         log(steps)
     assert capsys.readouterr().err == "working: 41 of 200\nworking: 100 of 200\n"
+
+
+def test_a_cell_of_megabytes_is_cut(capsys):
+    Screen(Display()).table(["name"], [("n" * 2_000_000,), ("o" * 1000,)])
+    _, long, whole = capsys.readouterr().out.splitlines()
+    assert (long, whole) == ("n" * 1000 + "...", "o" * 1000)

@@ -59,6 +59,12 @@ def test_a_server_that_does_not_say_which_kinds_it_has_is_told_apart(tmp_path, g
         asking(tmp_path, [Answer([garbage])], served)
 
 
+def test_whoever_may_not_ask_which_kinds_there_are_is_told_what_to_allow(tmp_path):
+    with pytest.raises(KubeError) as caught:
+        asking(tmp_path, [Answer([b"{}"], status=403)], served)
+    assert caught.value.hint.endswith('nonResourceURLs: ["/apis"], verbs: ["get"]')
+
+
 def test_nodes_and_pods_are_told_apart(tmp_path):
     taken = snapshot(tmp_path, [listed(), listed(live(gpu_pod("p"), "u"))], (NODES, PODS))
     assert taken.counts == {"Pod": 1}

@@ -120,13 +120,15 @@ class Middleware:
         exchange = Exchange(send, self._ids.id_for(headers.get(b"x-request-id", b"")))
         self._in_flight += 1
         try:
-            self._admit(path, headers, exchange)
+            self._admit(path, headers)
             if scope["method"] == "HEAD":  # the server leaves the body of the answer out
                 scope = {**scope, "method": "GET"}
             fast = self._fast_routes.get((scope["method"], path))
             if fast is not None:
                 exchange.route = path
+                receive = self._entering(path, exchange, receive)
             elif path not in OPEN:
+                self._enter(path, exchange)
                 await self.turns.take()
             await (fast or self._app)(scope, receive, exchange.send)
         except (Problem, PodiumError) as error:
@@ -139,7 +141,7 @@ class Middleware:
             exchange.leave()
             self._finish(scope, exchange)
 
-    def _admit(self, path: str, headers: Mapping[bytes, bytes], exchange: Exchange) -> None:
+    def _admit(self, path: str, headers: Mapping[bytes, bytes]) -> None:
         if self._rules.own_names is not None:
             self._rules.own_names.check(headers)
         if path in OPEN:
@@ -153,6 +155,19 @@ class Middleware:
                 hint="send Authorization: Bearer TOKEN",
                 headers={"www-authenticate": "Bearer", "connection": "close"},
             )
+
+    def _entering(self, path: str, exchange: Exchange, receive: Receive) -> Receive:
+        """Takes a place once the body is here: who sends it slowly keeps nobody out."""
+
+        async def received() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                self._enter(path, exchange)
+            return message
+
+        return received
+
+    def _enter(self, path: str, exchange: Exchange) -> None:
         limit = self._route_limits.get(path, self._shared_limit)
         if limit.enter():
             exchange.limit = limit

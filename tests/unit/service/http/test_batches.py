@@ -116,6 +116,30 @@ def test_assignments_that_wait_take_no_place_of_others(tmp_path, monkeypatch):
         assert service.post("/v1/score", SCORE).status == 200
 
 
+def test_bodies_that_do_not_end_take_no_place(tmp_path):
+    async def ask(service):
+        async def receive():
+            await asyncio.sleep(0)
+            return {"type": "http.request", "body": b"", "more_body": True}
+
+        async def send(_):
+            raise AssertionError("nothing is answered")
+
+        waiting = [
+            asyncio.create_task(service.app(scope_of("POST", "/v1/assign", JSON), receive, send))
+            for _ in range(MOST_BATCHES)
+        ]
+        await asyncio.sleep(0)
+        answered = await service.answer("POST", "/v1/assign", JOBS, JSON)
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return answered.status
+
+    with Service(tmp_path) as service:
+        assert service.runner.run(ask(service)) == 200
+
+
 def test_a_score_of_many_places_that_nobody_waits_for_is_not_begun(tmp_path, monkeypatch):
     may_end, begun = threading.Event(), []
     places = [{"gpu_type": "g", "node": str(number)} for number in range(MANY_PLACES + 1)]
