@@ -90,6 +90,8 @@ BODIES = {
     + "a, b = b, a + b\n" * 50 + "return a",
     "sums of sums in names": "v0 = node.gpu_count\nv1 = pod.gpu_count\n"
     + "".join(f"v{i + 2} = v{i} + v{i + 1}\n" for i in range(40)) + "return v41 > 7 and v40 > 8",
+    "the power of math": "z = math.pow(1, 2)\nreturn z ^ 2",
+    "large powers of math": "return math.pow(node.cpu_milli_left, 4) - math.pow(2, 70)",
     "products of powers": "return node.gpu_count ** 2 * pod.cpu_milli * node.memory_mib_left % 7",
     "rounding": "return round(pod.cpu_milli / 400 + 2.675, 2) + round(node.cpu_milli_left / 8, 1)",
     "signs of remainders": "x = pod.cpu_milli - 5000\n"
@@ -104,7 +106,8 @@ def _text(body, arguments="pod, node", head=""):
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_what_is_judged_is_what_is_written(body):
-    assert tried(_text(body), _states()).wrong == ""
+    text = _text(body, head="import math\n\n\n")
+    assert tried(text, _states()).wrong == ""
 
 
 BY_GPU = {
