@@ -207,6 +207,11 @@ def test_what_would_compile_for_minutes_runs_as_it_is_written():
     lines = "n = 0\n" + "".join(f"if pod.gang > {i}:\n    n += {i}\n" for i in range(600))
     long = policy_of(read_source(_text(f"{lines}return n"), "p"), "p")
     assert long.not_compiled == "line 1: has more than 6,000 parts"
+    loops = "n = 0\n" + "".join("    " * i + f"for i{i} in range(9):\n" for i in range(8))
+    counted, called = (f"{loops}{' ' * 32}n += {each}\nreturn n" for each in ("1", "f()"))
+    helper = _text(counted).replace("score(pod, node)", "f()")
+    deep = policy_of(read_source(helper + _text(called), "p"), "p")
+    assert deep.not_compiled.endswith("nests more than 12 loops")
 
 
 def test_many_ifs_are_judged_as_they_are_written():
