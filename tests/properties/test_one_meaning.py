@@ -92,6 +92,9 @@ BODIES = {
     + "".join(f"v{i + 2} = v{i} + v{i + 1}\n" for i in range(40)) + "return v41 > 7 and v40 > 8",
     "the power of math": "z = math.pow(1, 2)\nreturn z ^ 2",
     "large powers of math": "return math.pow(node.cpu_milli_left, 4) - math.pow(2, 70)",
+    "a place that is not computed": "t = (pod.cpu_milli, pod.gang)\n"
+    "return t[node.cpu_milli_left % (pod.priority == 0)]",
+    "a length that is computed": "return len((1 // (pod.gang - 1), 2))",
     "products of powers": "return node.gpu_count ** 2 * pod.cpu_milli * node.memory_mib_left % 7",
     "rounding": "return round(pod.cpu_milli / 400 + 2.675, 2) + round(node.cpu_milli_left / 8, 1)",
     "signs of remainders": "x = pod.cpu_milli - 5000\n"

@@ -139,7 +139,7 @@ class Calls(Expressions):
 
     def _len(self, node: ast.Call) -> Typed:
         value, kind = self.expression(node.args[0])
-        if kind is not None and kind.tag == "tuple":
+        if kind is not None and kind.tag == "tuple" and isinstance(value, ast.Name):
             return constant(len(kind.parts), node.lineno)
         if kind is not None and kind.tag not in ("gpus", "table"):
             raise NotPortable(f"calls `{shortened(node)}`", node.lineno)

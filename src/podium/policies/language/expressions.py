@@ -181,7 +181,8 @@ class Expressions:
         self, owner: ast.expr, kind: Kind, place: ast.expr, at: Kind | None, line: int
     ) -> Typed:
         size = len(kind.parts)
-        if at is not None and at.low == at.high and -size <= at.low < size:
+        is_plain = isinstance(place, ast.Constant | ast.Name)  # anything else may fail
+        if is_plain and at is not None and at.low == at.high and -size <= at.low < size:
             index = at.low % size
             return ast.Subscript(owner, ast.Constant(index), ast.Load()), kind.parts[index]
         found: Kind | None = None
