@@ -90,6 +90,11 @@ BODIES = {
     + "a, b = b, a + b\n" * 50 + "return a",
     "sums of sums in names": "v0 = node.gpu_count\nv1 = pod.gpu_count\n"
     + "".join(f"v{i + 2} = v{i} + v{i + 1}\n" for i in range(40)) + "return v41 > 7 and v40 > 8",
+    "the power of math": "z = math.pow(1, 2)\nreturn z ^ 2",
+    "large powers of math": "return math.pow(node.cpu_milli_left, 4) - math.pow(2, 70)",
+    "a place that is not computed": "t = (pod.cpu_milli, pod.gang)\n"
+    "return t[node.cpu_milli_left % (pod.priority == 0)]",
+    "a length that is computed": "return len((1 // (pod.gang - 1), 2))",
     "products of powers": "return node.gpu_count ** 2 * pod.cpu_milli * node.memory_mib_left % 7",
     "rounding": "return round(pod.cpu_milli / 400 + 2.675, 2) + round(node.cpu_milli_left / 8, 1)",
     "signs of remainders": "x = pod.cpu_milli - 5000\n"
@@ -104,7 +109,8 @@ def _text(body, arguments="pod, node", head=""):
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_what_is_judged_is_what_is_written(body):
-    assert tried(_text(body), _states()).wrong == ""
+    text = _text(body, head="import math\n\n\n")
+    assert tried(text, _states()).wrong == ""
 
 
 BY_GPU = {
@@ -204,6 +210,11 @@ def test_what_would_compile_for_minutes_runs_as_it_is_written():
     lines = "n = 0\n" + "".join(f"if pod.gang > {i}:\n    n += {i}\n" for i in range(600))
     long = policy_of(read_source(_text(f"{lines}return n"), "p"), "p")
     assert long.not_compiled == "line 1: has more than 6,000 parts"
+    loops = "n = 0\n" + "".join("    " * i + f"for i{i} in range(9):\n" for i in range(8))
+    counted, called = (f"{loops}{' ' * 32}n += {each}\nreturn n" for each in ("1", "f()"))
+    helper = _text(counted).replace("score(pod, node)", "f()")
+    deep = policy_of(read_source(helper + _text(called), "p"), "p")
+    assert deep.not_compiled.endswith("nests more than 12 loops")
 
 
 def test_many_ifs_are_judged_as_they_are_written():

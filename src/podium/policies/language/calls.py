@@ -92,7 +92,8 @@ class Calls(Expressions):
         if name in _ROUNDINGS and count == 1:
             return self._rounding(_ROUNDINGS[name], node.args[0])
         if name == "pow" and count == 2:
-            return self._power(*node.args)
+            base, exponent = ((self.real(each), FLOAT) for each in node.args)
+            return self._power(base, exponent, node.lineno)
         if name in _PAIRS and count == 2:
             return call(_PAIRS[name], *[self.real(each) for each in node.args]), FLOAT
         if name == "log" and count == 2:
@@ -133,11 +134,12 @@ class Calls(Expressions):
         return (value if is_whole else call("rounded_to", value, digits)), kind
 
     def _pow(self, node: ast.Call) -> Typed:
-        return self._power(*node.args)
+        base, exponent = map(self.number, node.args)
+        return self._power(base, exponent, node.lineno)
 
     def _len(self, node: ast.Call) -> Typed:
         value, kind = self.expression(node.args[0])
-        if kind is not None and kind.tag == "tuple":
+        if kind is not None and kind.tag == "tuple" and isinstance(value, ast.Name):
             return constant(len(kind.parts), node.lineno)
         if kind is not None and kind.tag not in ("gpus", "table"):
             raise NotPortable(f"calls `{shortened(node)}`", node.lineno)

@@ -181,7 +181,8 @@ class Expressions:
         self, owner: ast.expr, kind: Kind, place: ast.expr, at: Kind | None, line: int
     ) -> Typed:
         size = len(kind.parts)
-        if at is not None and at.low == at.high and -size <= at.low < size:
+        is_plain = isinstance(place, ast.Constant | ast.Name)  # anything else may fail
+        if is_plain and at is not None and at.low == at.high and -size <= at.low < size:
             index = at.low % size
             return ast.Subscript(owner, ast.Constant(index), ast.Load()), kind.parts[index]
         found: Kind | None = None
@@ -195,7 +196,7 @@ class Expressions:
 
     def _operation(self, node: ast.BinOp) -> Typed:
         if isinstance(node.op, ast.Pow):
-            return self._power(node.left, node.right)
+            return self._power(self.number(node.left), self.number(node.right), node.lineno)
         sides = self.expression(node.left), self.expression(node.right)
         if isinstance(node.op, _BITS) and sides[0][1] == sides[1][1] == BOOL:
             return ast.BinOp(sides[0][0], node.op, sides[1][0]), BOOL
@@ -206,10 +207,10 @@ class Expressions:
             return ast.BinOp(left, node.op, right), FLOAT
         return operation(node, left, right, one, other)
 
-    def _power(self, base: ast.expr, exponent: ast.expr) -> Typed:
-        (left, one), (right, other) = self.number(base), self.number(exponent)
+    def _power(self, base: Typed, exponent: Typed, line: int) -> Typed:
+        (left, one), (right, other) = base, exponent
         if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-            return constant(_raised(left.value, right.value, base.lineno), base.lineno)
+            return constant(_raised(left.value, right.value, line), line)
         known = written(right)
         # What `power` does with such an exponent: the compiler need not find out.
         if known == 0.5:

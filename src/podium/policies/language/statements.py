@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from podium.policies.language.arithmetic import NO_RESULT
 from podium.policies.language.calls import Calls
+from podium.policies.language.expressions import Typed
 from podium.policies.language.kind import (
     FLOAT,
     GPUS,
@@ -20,7 +22,14 @@ from podium.policies.language.kind import (
     join,
     whole,
 )
-from podium.policies.language.translation import PREFIX, Function, as_kind, call, constant
+from podium.policies.language.translation import (
+    DEEPEST_LOOPS,
+    PREFIX,
+    Function,
+    as_kind,
+    call,
+    constant,
+)
 
 if TYPE_CHECKING:
     from podium.policies.language.translation import Program
@@ -238,6 +247,7 @@ class Body(Calls):
         bases[name] = self.program.learn(bases.get(name), kind, node.lineno)
         key = self._rows_of(node.iter, name)
         self._trips.append(trips)
+        self._deepen(0, node)
         body, _ = self._block(node.body, known | {name})
         self._trips.pop()
         self.rows.discard(key)
@@ -303,9 +313,22 @@ class Body(Calls):
         low, high = min(first.low, last.low), max(first.high, last.high)
         return over, whole(low, high), max(0, high - low)
 
+    def _own_call(self, node: ast.Call, called: FunctionType) -> Typed:
+        found = super()._own_call(node, called)
+        self._deepen(self.program.function(called).loops, node)
+        return found
+
+    def _deepen(self, inner: int, node: ast.stmt | ast.expr) -> None:
+        """Counts loops within one another, over which compilers take exponential time."""
+        loops = len(self._trips) + inner
+        if loops > DEEPEST_LOOPS:
+            raise NotPortable(f"nests more than {DEEPEST_LOOPS} loops", node.lineno)
+        self.function.loops = max(self.function.loops, loops)
+
     def _while(self, node: ast.While) -> tuple[list[ast.stmt], Set]:
         test, known = self.truth(node.test), self.known
         self._trips.append(None)
+        self._deepen(0, node)
         body, _ = self._block(node.body, known)
         self._trips.pop()
         return [ast.While(test, body, [])], known

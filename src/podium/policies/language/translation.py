@@ -48,6 +48,9 @@ DEEPEST = 20_000
 MOST_NODES = 6000
 """Parts of a program that is compiled, which takes seconds; beyond, it would take minutes."""
 
+DEEPEST_LOOPS = 12
+"""Loops within one another that are compiled, those of called functions included."""
+
 ROUNDS = 24
 PATIENCE = 5
 """Rounds after which a bound that still grows is taken to grow for ever."""
@@ -67,6 +70,7 @@ class Function:
     unset: set[str] = field(default_factory=set)  # names that may be read before they are set
     result: Kind | None = None
     has_result: bool = False
+    loops: int = 0  # within one another, those of what it calls included
     calls: set[str] = field(default_factory=set)
 
     @property

@@ -187,8 +187,9 @@ def _arithmetic(head: str, left: Bounds, right: Bounds) -> Bounds:
 
 
 def _sorts(left: Bounds, right: Bounds) -> tuple[bool, bool]:
-    """Returns whether what is computed from both is whole, and whether it may be."""
-    return left.is_whole and right.is_whole, left.may_be_whole and right.may_be_whole
+    """Returns whether what is computed from both is whole, and if not, whether it may be."""
+    is_whole = left.is_whole and right.is_whole
+    return is_whole, not is_whole and left.may_be_whole and right.may_be_whole
 
 
 def _division(head: str, left: Bounds, right: Bounds) -> Bounds:
@@ -211,8 +212,9 @@ def _extreme(head: str, parts: list[Bounds]) -> Bounds:
 
 
 def _either(*parts: Bounds) -> tuple[bool, bool]:
-    """Returns whether one of several values is whole, whichever it is, and whether it may be."""
-    return all(part.is_whole for part in parts), any(part.may_be_whole for part in parts)
+    """Returns whether one of several values is whole, whichever; if not, whether it may be."""
+    is_whole = all(part.is_whole for part in parts)
+    return is_whole, not is_whole and any(part.may_be_whole for part in parts)
 
 
 def _reduction(head: str, value: Bounds, _condition: Bounds, start: Bounds) -> Bounds:
@@ -220,7 +222,8 @@ def _reduction(head: str, value: Bounds, _condition: Bounds, start: Bounds) -> B
         return _hull(value, start)
     low, high = MOST_GPUS * min(0, value.low), MOST_GPUS * max(0, value.high)
     is_whole = value.is_whole and start.is_whole
-    return Bounds(low + start.low, high + start.high, is_whole, start.may_be_whole)
+    is_mixed = not is_whole and start.may_be_whole
+    return Bounds(low + start.low, high + start.high, is_whole, is_mixed)
 
 
 def _hull(one: Bounds, other: Bounds) -> Bounds:

@@ -16,10 +16,14 @@ def _bounds(expression):
 def test_bounds_follow_the_arithmetic():
     assert _bounds(GPU) == Bounds(0, 1000, True)
     assert _bounds(apply("-", GPU, number(500))) == Bounds(-500, 500, True)
-    assert _bounds(apply("power", apply("-", GPU, number(500)), number(2))) == Bounds(0, 250000)
+    assert _bounds(apply("power", apply("-", GPU, number(500)), number(2))) == Bounds(
+        0, 250000, False, True
+    )
     assert _bounds(apply("int", apply("/", GPU, number(300)))) == Bounds(0, 4, True)
     assert _bounds(apply("abs", apply("-", number(1), GPU))) == Bounds(0, 999, True)
-    assert _bounds(apply("if", apply("<", GPU, CPU), number(3), number(0.5))) == Bounds(0.5, 3)
+    assert _bounds(apply("if", apply("<", GPU, CPU), number(3), number(0.5))) == Bounds(
+        0.5, 3, False, True
+    )
     assert _bounds(apply("min", GPU, number(10))) == Bounds(0, 10, True)
 
 
@@ -32,6 +36,7 @@ def test_bounds_follow_the_arithmetic():
         apply("log", GPU),
         apply("exp", GPU),
         apply("*", apply("*", CPU, CPU), CPU),
+        apply("*", apply("*", apply("max", CPU, number(0.5)), CPU), CPU),
         apply("power", apply("power", CPU, number(8)), number(8)),
         apply("int", apply("power", CPU, number(4))),
         apply("+", number(1), apply("/", CPU, GPU)),
