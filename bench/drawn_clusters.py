@@ -3,11 +3,11 @@
     python bench/drawn_clusters.py [--seeds 2000-2019] [--demand seen] [--check] [POLICY ...]
 
 Each seed draws one cluster and one workload of every family: node types with their CPU and memory
-for each GPU, shapes of pods, their shares, models that they ask for, and the order in which they
-come. Equal scores are settled by kube-scheduler's packing profile and then by a draw, and tables
-know only the pods seen so far. The figure is the share of GPUs allocated in percent: once no more
-pods come, or over time where they also end (churn). Differences are paired, over kube-packing: the
-same kube-scheduler profile without Podium.
+for each GPU, the agents that run on all of them, shapes of pods, their shares, models that they ask
+for, and the order in which they come. Equal scores are settled by kube-scheduler's packing profile
+and then by a draw, and tables know only the pods seen so far. The figure is the share of GPUs
+allocated in percent: once no more pods come, or over time where they also end (churn). Differences
+are paired, over kube-packing: the same kube-scheduler profile without Podium.
 
 `--check` fails unless the first policy is ahead over all, and behind in no family beyond chance.
 """
@@ -36,7 +36,9 @@ POLICIES = (Extender().policy, "usable-gpu", "fed-gpu", "fgd", "best-fit", "mlp"
 MODELS = ("A100", "H100", "L4", "T4")
 POOL = "pool"
 SIGMA_95 = 1.96
-LONGEST_S = 4000.0
+LONGEST_S, FOREVER_S = 4000.0, 1e9
+MOST_OF_AGENTS = 0.08
+"""The largest share of each node's CPU that agents take, such as those of DaemonSets."""
 LARGE_GPUS = 4
 COPIES = 4
 """Times that the pods of one filling come where pods also end."""
@@ -98,6 +100,20 @@ def draw_nodes(family: Family, rng: np.random.Generator) -> list[NodeSpec]:
     return [nodes[place] for place in rng.permutation(len(nodes))]
 
 
+def draw_agents(nodes: Sequence[NodeSpec], rng: np.random.Generator) -> list[PodSpec]:
+    """Draws what runs on every node from the first to the last."""
+    share = rng.uniform(0, MOST_OF_AGENTS)
+    return [
+        PodSpec(
+            f"agent-{node.name}",
+            int(share * node.cpu_milli),
+            int(share * rng.uniform(0.3, 1) * node.memory_mib),
+            node=node.name,
+        )
+        for node in nodes
+    ]
+
+
 def draw_shape(family: Family, nodes: Sequence[NodeSpec], rng: np.random.Generator) -> PodSpec:
     """Draws what pods of one shape ask for."""
     kind = rng.random()
@@ -138,7 +154,11 @@ def draw(family: Family, seed: int) -> tuple[Cluster, Workload]:
         wanted -= shape.gpu_count * shape.gpu_milli
     if family.is_large_last:
         pods.sort(key=lambda pod: pod.gpu_count >= LARGE_GPUS)
-    return cluster, Workload.of(with_ends(pods, cluster, rng) if family.has_ends else pods)
+    agents = draw_agents(nodes, np.random.default_rng([seed, NAMES.index(family.name), 1]))
+    if family.has_ends:
+        pods = with_ends(pods, cluster, rng)
+        agents = [replace(each, arrival_s=0.0, duration_s=FOREVER_S) for each in agents]
+    return cluster, Workload.of([*agents, *pods])
 
 
 def with_ends(pods: Sequence[PodSpec], cluster: Cluster, rng: np.random.Generator) -> list[PodSpec]:

@@ -30,15 +30,19 @@ MAX_PODS = 260
 def plan_of(family: Family, seed: int, reference: str, *, is_renamed: bool) -> TryPlan | None:
     """Draws what is tried; None where there are more pods than there is time for."""
     cluster, workload = draw(family, seed)
-    pods = tuple(workload.specs())
+    specs, nodes = workload.specs(), cluster.specs()
+    pods = tuple(pod for pod in specs if not pod.node)
     if len(pods) > MAX_PODS:
         return None
-    nodes = cluster.specs()
+    names = {node.name: node.name for node in nodes}
     if is_renamed:
         order = np.random.default_rng(seed).permutation(len(nodes))
+        names = {nodes[place].name: f"n{i:03}" for i, place in enumerate(order)}
         nodes = [replace(nodes[place], name=f"n{i:03}") for i, place in enumerate(order)]
+    agents = tuple(replace(pod, node=names[pod.node]) for pod in specs if pod.node)
     policy = named_policy(reference, "argument POLICY")
-    return TryPlan(family.name, seed, Cluster.of(nodes), pods, policy, reference)
+    drawn = Cluster.of(nodes)
+    return TryPlan(family.name, seed, drawn, pods, policy, reference, running=agents)
 
 
 def main() -> None:

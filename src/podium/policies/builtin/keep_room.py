@@ -3,9 +3,10 @@
 For every usual shape of GPU pod, a node has so many places: as many such pods as its CPU, memory
 and GPUs could still take. A pod costs the places that it takes from each shape, weighted by the
 shape's share of the GPU demand. Nobody knows what comes next, or which nodes it may use, so two
-more things cost a little: places of pods that ask for 1, 2, 4 or more GPUs with the node's own CPU
-and memory for each, and what stays free of the node, as in best-fit. Nodes that cost about as much
-are alike, and kube-scheduler's own packing decides among them.
+more things cost a little: places of pods that ask for 1, 2, 4 or more GPUs with three quarters of
+the node's own CPU and memory for each, since agents run on every node, and what stays free of the
+node, as in best-fit. Nodes that cost about as much are alike, and kube-scheduler's own packing
+decides among them.
 """
 
 import numpy as np
@@ -97,8 +98,9 @@ def unseen(pod, node, gpu):
     """Adds up the GPUs of the places that the pod takes from pods of 1, 2, 4 and more GPUs."""
     cost, gpus = 0, 1
     while gpus <= node.gpu_count:
-        cpu_milli = node.cpu_milli_total * gpus // node.gpu_count
-        memory_mib = node.memory_mib_total * gpus // node.gpu_count
+        # Agents run on every node: of all its CPU, no pod of all GPUs would ever have a place.
+        cpu_milli = node.cpu_milli_total * gpus * 3 // (4 * node.gpu_count)
+        memory_mib = node.memory_mib_total * gpus * 3 // (4 * node.gpu_count)
         cost += gpus * lost(pod, node, gpu, (gpus, WHOLE, cpu_milli, memory_mib))
         gpus *= 2
     return cost

@@ -24,6 +24,13 @@ def test_untouched_nodes_are_kept_for_pods_that_nobody_has_seen():
     assert score(one, begun, -1, UNSEEN) > score(one, whole, -1, UNSEEN)
 
 
+def test_they_are_kept_though_agents_take_some_of_their_cpu():
+    whole = node((60000, 64000), (60000, 64000), gpus=(1000,) * 8)
+    begun = node((52000, 64000), (60000, 64000), gpus=(0,) * 4 + (1000,) * 4)
+    one = pod(4000, gpus=1)
+    assert score(one, begun, -1, UNSEEN) > score(one, whole, -1, UNSEEN)
+
+
 def test_free_gpus_keep_their_share_of_the_cpu():
     taken = node((64000, 64000), MEMORY, gpus=(0,) * 8)
     begun = node((24000, 64000), MEMORY, gpus=(0,) * 5 + (1000,) * 3)
