@@ -38,6 +38,7 @@ class CasesRequest:
     cluster: str | None = None  # the nodes of another trace
     load: float | None = None  # of replays
     held_out: str | None = None  # seed, recorded, or time:SHARE; None: as the fitness needs
+    waiting: tuple[str, ...] = ()  # gated, suspended: work of a dump that is tried though it waits
 
 
 def fitness_of(rule: str, objective: Path | None) -> str:
@@ -98,7 +99,8 @@ def _check_leeway(cases: Sequence[Case], templates: int) -> None:
     own = [case for case in cases if case.is_own and case.protocol not in TIMED]
     if own:
         # Beside the cluster as it is, one that is perturbed.
-        require_leeway(own[: 2 * templates])
+        with blaming("flag --trace"):
+            require_leeway(own[: 2 * templates])
 
 
 def _refuse_unused(request: CasesRequest) -> None:
@@ -130,6 +132,7 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
             trace, request.nodes, folder=place, cluster=cluster,
             until=round(1 - split.time_share, 9),
             shift_s=_shift_s(trace, request.held_out, is_timed=is_timed),
+            waiting=",".join(request.waiting),
         )  # fmt: skip
         if INFLATION in protocols:
             found.append(replace(plain, protocol="inflation", shift_s=0.0))
@@ -171,11 +174,13 @@ class TrainingSources:
 
     traces: tuple[str, ...]
     cluster: str  # empty: that of each trace
+    waiting: tuple[str, ...]  # gated, suspended: work of a dump that is tried though it waits
 
 
 def training_sources(
-    settings: Settings, traces: Sequence[str], cluster: str | None, listener: Listener = SILENT
-) -> TrainingSources:
+    settings: Settings, traces: Sequence[str], cluster: str | None, listener: Listener = SILENT,
+    waiting: Sequence[str] = (),
+) -> TrainingSources:  # fmt: skip
     """Names traces and cluster of a training, and notes what of the user's own files is used.
 
     Raises:
@@ -186,11 +191,11 @@ def training_sources(
     named, nodes = _sources(settings, CasesRequest(traces=tuple(traces), cluster=cluster))
     noted, own = Notes(listener), []
     for each in named:
-        case = Case(each, cluster=nodes, folder=folder_of(settings))
+        case = Case(each, cluster=nodes, folder=folder_of(settings), waiting=",".join(waiting))
         if case.is_own:
             own.append(with_digest(replace(case, state="history"), noted))
     _check_leeway(trace_cases(own, 2), len(own))
-    return TrainingSources(named, nodes)
+    return TrainingSources(named, nodes, tuple(waiting))
 
 
 def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:
