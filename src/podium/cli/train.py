@@ -15,7 +15,7 @@ import typer
 from podium.cli import figures
 from podium.cli.flags import with_blocks
 from podium.cli.group import new_app
-from podium.cli.options import Json, RunId, StoreUrl, read_settings, typed_command
+from podium.cli.options import Json, RunId, StoreUrl, Waiting, read_settings, typed_command
 from podium.cli.render import Rhythm, Screen, print_json
 from podium.cli.signals import stopping_between
 from podium.cli.watch import ScreenListener, watching
@@ -131,14 +131,17 @@ class SourceOptions:
             show_default=False,
         ),
     ] = None  # fmt: skip
+    waiting: Waiting = None
 
     def sources(self, settings: Settings, listener: Listener) -> TrainingSources | None:
         """Reads what is named, and says what of it is learned on."""
         from podium.experiments.training import training_sources
+        from podium.traces.kubernetes.waiting import parse_waiting
 
+        kinds = parse_waiting(self.waiting)
         if not self.trace and self.cluster is None:
             return None
-        return training_sources(settings, self.trace or (), self.cluster, listener)
+        return training_sources(settings, self.trace or (), self.cluster, listener, kinds)
 
 
 @app.command()
@@ -290,6 +293,7 @@ def _on(ctx: typer.Context, algorithm: Algorithm, of: SourceOptions, new: NewOpt
         return new
     told = [f"workload.traces={json.dumps(found.traces)}"]
     told.append(f"workload.cluster={json.dumps(found.cluster)}")
+    told.append(f"workload.waiting={json.dumps(found.waiting)}")
     # All nodes of one's own cluster: what pods select may be on few of them.
     told += ["cluster.nodes=0"] if algorithm == "ppo" else []
     return replace(new, changes=[*told, *(new.changes or [])])

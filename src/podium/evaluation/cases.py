@@ -45,7 +45,7 @@ _BESIDE = ("names", "labels", "taints", "extended", "blocks", "zones")  # for ea
 # Left out of what is written where they are as usual.
 _OPTIONAL = (
     *("cluster", "since", "until", "digest", "state", "duration", "topology", "shift_s"),
-    *("demand", "ties"),
+    *("demand", "ties", "waiting"),
 )
 _SELECTION_STEP = 50  # from one round of selection seeds to the next
 _PERTURBATION, _SAMPLE = 7, 8  # streams of a seed: to perturb a cluster, to draw a part of it
@@ -72,6 +72,7 @@ class Case:
     state: Literal["now", "empty", "history", ""] = ""
     duration: str = ""
     topology: str = ""  # keys, separated by commas
+    waiting: str = ""  # gated,suspended: work of a dump that is tried though it waits
     # A version of the recorded arrivals instead of stretches: each is moved about so much.
     shift_s: float = 0.0
     # Unset: as is usual for the trace, as `usual_setup` says.
@@ -142,6 +143,7 @@ class Case:
         alike = LoadOptions(
             folder, state=self.state or None, duration=self.duration or None,
             topology=tuple(self.topology.split(",")) if self.topology else (),
+            waiting=tuple(self.waiting.split(",")) if self.waiting else (),
         )  # fmt: skip
         by_seed = replace(alike, seed=self.seed, nodes=self.nodes, pods=self.pods)
         options = by_seed if self.is_drawn else alike
@@ -183,9 +185,12 @@ class Case:
         """Draws cluster and pods of the case from a trace that is already loaded."""
         if trace.cluster is None or trace.workload is None:
             lacking = "pods" if trace.cluster else "nodes"
+            way_out = f"name {lacking} with --{'trace' if trace.cluster else 'cluster'}"
+            if trace.cluster and trace.waiting:
+                way_out = f"--waiting {trace.waiting} tries what waits"
             raise UsageError(
                 f"{self.trace} has no {lacking}, and cannot be trained on",
-                hint=f"name {lacking} with --{'trace' if trace.cluster else 'cluster'}",
+                hint=way_out,
             )
         cluster = trace.cluster
         if self.nodes is not None and self.nodes < len(cluster):
@@ -341,7 +346,7 @@ def _is_size(value: object) -> bool:
     return value is None or (type(value) is int and value >= 1)
 
 
-_TEXTS = ("trace", "folder", "cluster", "digest", "duration", "topology")
+_TEXTS = ("trace", "folder", "cluster", "digest", "duration", "topology", "waiting")
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(_TEXTS, lambda value: isinstance(value, str)),
     "nodes": _is_size,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PLAN, BEST = "plan.json", "best"
 PLAN_VERSION = 1
 DEVICES = ("cpu", "gpu")
+NO_TEACHING = "no pod with GPUs of its own has two places to choose from, so imitation is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,8 @@ def _prepared(
     learner = way.make_learner(own, request.seed, request.device)
 
     def hear(progress: TrainingProgress) -> None:
+        if progress.iterations == 1 and progress.figures.get("decisions") == 0:
+            listener.note(NO_TEACHING)
         heard(progress)
         listener.training_progress(progress)
 

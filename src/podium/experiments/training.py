@@ -38,6 +38,7 @@ class CasesRequest:
     cluster: str | None = None  # the nodes of another trace
     load: float | None = None  # of replays
     held_out: str | None = None  # seed, recorded, or time:SHARE; None: as the fitness needs
+    waiting: tuple[str, ...] = ()  # gated, suspended: work of a dump that is tried though it waits
 
 
 def fitness_of(rule: str, objective: Path | None) -> str:
@@ -76,7 +77,6 @@ def training_set(
     """Builds the training cases; what is held out of a trace is never among them."""
     from podium.evaluation.cases import TrainingSet, trace_cases
     from podium.evaluation.default_cases import default_training
-    from podium.evaluation.measures import TIMED
     from podium.search.judging.fitness import fitness_named
 
     with blaming("flag --fitness"):
@@ -88,11 +88,19 @@ def training_set(
     templates = [with_digest(each, noted) for each in _templates(settings, request, kinds)]
     cases = trace_cases(templates, request.seeds or TRACE_SEEDS)
     _check(cases[: len(templates)])
+    _check_leeway(cases, len(templates))
+    return TrainingSet(cases)
+
+
+def _check_leeway(cases: Sequence[Case], templates: int) -> None:
+    """Refuses the user's own traces where nothing can be learnt about packing."""
+    from podium.evaluation.measures import TIMED
+
     own = [case for case in cases if case.is_own and case.protocol not in TIMED]
     if own:
         # Beside the cluster as it is, one that is perturbed.
-        require_leeway(own[: 2 * len(templates)])
-    return TrainingSet(cases)
+        with blaming("flag --trace"):
+            require_leeway(own[: 2 * templates])
 
 
 def _refuse_unused(request: CasesRequest) -> None:
@@ -124,6 +132,7 @@ def _templates(settings: Settings, request: CasesRequest, kinds: Sequence[str]) 
             trace, request.nodes, folder=place, cluster=cluster,
             until=round(1 - split.time_share, 9),
             shift_s=_shift_s(trace, request.held_out, is_timed=is_timed),
+            waiting=",".join(request.waiting),
         )  # fmt: skip
         if INFLATION in protocols:
             found.append(replace(plain, protocol="inflation", shift_s=0.0))
@@ -165,20 +174,28 @@ class TrainingSources:
 
     traces: tuple[str, ...]
     cluster: str  # empty: that of each trace
+    waiting: tuple[str, ...]  # gated, suspended: work of a dump that is tried though it waits
 
 
 def training_sources(
-    settings: Settings, traces: Sequence[str], cluster: str | None, listener: Listener = SILENT
-) -> TrainingSources:
-    """Names traces and cluster of a training, and notes what of the user's own files is used."""
-    from podium.evaluation.cases import Case
+    settings: Settings, traces: Sequence[str], cluster: str | None, listener: Listener = SILENT,
+    waiting: Sequence[str] = (),
+) -> TrainingSources:  # fmt: skip
+    """Names traces and cluster of a training, and notes what of the user's own files is used.
+
+    Raises:
+        UndecidedError: nothing can be learnt from the user's own files.
+    """
+    from podium.evaluation.cases import Case, trace_cases
 
     named, nodes = _sources(settings, CasesRequest(traces=tuple(traces), cluster=cluster))
-    noted = Notes(listener)
+    noted, own = Notes(listener), []
     for each in named:
-        case = Case(each, cluster=nodes, folder=folder_of(settings))
-        with_digest(replace(case, state="history") if case.is_own else case, noted)
-    return TrainingSources(named, nodes)
+        case = Case(each, cluster=nodes, folder=folder_of(settings), waiting=",".join(waiting))
+        if case.is_own:
+            own.append(with_digest(replace(case, state="history"), noted))
+    _check_leeway(trace_cases(own, 2), len(own))
+    return TrainingSources(named, nodes, tuple(waiting))
 
 
 def _split(trace: str, wanted: str | None, *, is_replayed: bool) -> Split:

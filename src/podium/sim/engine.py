@@ -111,6 +111,12 @@ def _order(cluster: Cluster, workload: Workload, protocol: Protocol, setup: Setu
         check_order(protocol.order, cluster, workload)
         return protocol.order
     order = inflate(cluster, workload, protocol.ratio, setup.seed)
+    if not cluster.gpu_total:
+        raise UsageError(
+            "the cluster has no GPUs that these pods can use, so none of them arrives",
+            where=workload.name,
+            hint="name nodes with GPUs (--cluster); podium compare --protocol rounds needs none",
+        )
     if len(order.arrivals) == 0:
         raise UsageError(
             f"no pod arrives within {protocol.ratio} of the cluster's {cluster.gpu_total} GPUs",

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 import podium
 from podium.cli.main import app
 from podium.errors import UndecidedError
-from podium.experiments.training import CasesRequest, training_set
+from podium.experiments.training import CasesRequest, training_set, training_sources
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
 from podium.model.constraints import Taint
 from podium.settings import load_settings
@@ -119,10 +119,18 @@ def test_one_seed_deserves_a_note():
     assert told in done.stderr
 
 
-def test_a_search_on_which_all_do_the_same_is_refused_with_the_cause(dump):
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda dump: training_set(load_settings(), CasesRequest(traces=(dump,), seeds=2)),
+        lambda dump: training_sources(load_settings(), (dump,), None),
+    ],
+    ids=["search", "train"],
+)
+def test_learning_where_all_do_the_same_is_refused_with_the_cause(dump, begin):
     Path(dump).write_text(Path(dump).read_text().replace('"tolerations"', '"ignored"'))
-    with pytest.raises(UndecidedError, match="place as many pods") as caught:
-        training_set(load_settings(), CasesRequest(traces=(dump,), seeds=2))
+    with pytest.raises(UndecidedError, match="nothing can be learnt: all 3 policies") as caught:
+        begin(dump)
     assert "taint" in caught.value.message
     assert caught.value.exit_code == 1
     assert caught.value.hint.startswith("give the pods tolerations")

@@ -261,5 +261,5 @@ def test_a_cluster_that_is_partly_used_stays_so():
 def test_an_inflation_to_which_nobody_comes_is_refused():
     no_gpus = Cluster.of([NodeSpec("plain", 4000, 900)])
     pods = Workload.of(WORKLOAD.specs()[1:])
-    with pytest.raises(UsageError, match=r"no pod arrives within 1\.3 of the cluster's 0 GPUs"):
+    with pytest.raises(UsageError, match="no GPUs that these pods can use"):
         simulate(no_gpus, pods, load("first-fit"), Inflation())

@@ -9,7 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from podium.cli.case_options import DemandName, TieRule
-from podium.cli.options import DumpOptions, Duration, State, StoreUrl, Topology, TracesFolder
+from podium.cli.options import (
+    DumpOptions,
+    Duration,
+    State,
+    StoreUrl,
+    Topology,
+    TracesFolder,
+    Waiting,
+)
 from podium.experiments.search_plan import MeansRequest
 from podium.experiments.training import TRACE_SEEDS, CasesRequest, fitness_of
 
@@ -279,6 +287,7 @@ class CasesOptions:
     state: State = None
     duration: Duration = None
     topology: Topology = None
+    waiting: Waiting = None
     demand: DemandName = None
     ties: TieRule = None
 
@@ -289,9 +298,12 @@ class CasesOptions:
 
     def request(self) -> CasesRequest:
         """Describes the training cases."""
+        from podium.traces.kubernetes.waiting import parse_waiting
+
         return CasesRequest(
             fitness_of(self.fitness, self.objective), tuple(self.trace or ()), self.seeds,
             self.nodes, self.cluster, self.load, self.held_out,
+            parse_waiting(self.waiting),
         )  # fmt: skip
 
 

@@ -15,7 +15,13 @@ from podium.errors import UsageError
 from podium.experiments import arguments, search_plan
 from podium.experiments import search as searching
 from podium.experiments.arguments import python_face
-from podium.experiments.face.references import AnyTrace, as_reference, count, settings_with_dump
+from podium.experiments.face.references import (
+    AnyTrace,
+    as_reference,
+    count,
+    settings_with_dump,
+    waiting_of,
+)
 from podium.experiments.listener import Listener
 from podium.experiments.runs import check_keeping, check_name
 from podium.experiments.training import CasesRequest, fitness_of, lent_fitness
@@ -99,6 +105,7 @@ def search(  # noqa: PLR0913 - the options of the command
     state: Literal["now", "empty", "history"] | None = None,
     duration: str | float | None = None,
     topology: str | Sequence[str] | None = None,
+    waiting: str | None = None,
     demand: Literal["trace", "seen", "warm"] | None = None,
     ties: Literal["order", "profile"] | None = None,
     generator: str = "genetic",
@@ -131,6 +138,7 @@ def search(  # noqa: PLR0913 - the options of the command
         state: as for `simulate`.
         duration: as for `simulate`.
         topology: as for `simulate`.
+        waiting: as for `simulate`.
         demand: as for `simulate`.
         ties: as for `simulate`.
         generator: who writes candidates: genetic or random; llm where the settings name models.
@@ -143,7 +151,7 @@ def search(  # noqa: PLR0913 - the options of the command
     """
     hears = arguments.listener_or_warner(listener)
     budget = _budget(evaluations, time, target)
-    cases = _cases(fitness, seeds, nodes, load, held_out)
+    cases = replace(_cases(fitness, seeds, nodes, load, held_out), waiting=waiting_of(waiting))
     writer = arguments.text("generator", generator, "name one, such as genetic")
     request = search_plan.SearchRequest(
         cases, search_plan.GeneratorRequest(search_plan.read_weights([writer])),

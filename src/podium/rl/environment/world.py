@@ -75,8 +75,9 @@ class World:
         """Makes a world of a trace: an embedded one, OpenB files, a dump or a recording.
 
         What `Case` takes is taken here too: nodes, pods, is_perturbed, folder, cluster, state,
-        duration, topology; so is what a world takes. Rounds get pods that ask for `demand` times
-        the GPUs of the cluster, 1.15 if nobody says so; 0 leaves the pods of the trace as they are.
+        duration, topology, waiting; so is what a world takes. Rounds get pods that ask for
+        `demand` times the GPUs of the cluster, 1.15 if nobody says so; 0 leaves the pods of the
+        trace as they are.
         """
         for name in settings:
             if name not in (*_OWN, *_OF_CASES):
@@ -103,7 +104,7 @@ class World:
 _OWN = ("protocol", "seeds", "ranks", "gpu_choice")
 _OF_CASES = (
     *("nodes", "pods", "is_perturbed", "folder", "cluster", "state", "duration", "topology"),
-    *("since", "until"),
+    *("waiting", "since", "until"),
 )
 
 

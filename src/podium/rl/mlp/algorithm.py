@@ -13,6 +13,7 @@ from podium.evaluation.splits import FIRST_SEED, SELECTION, VALIDATION
 from podium.rl.configuration import Device, TrainingSection, Unfit, option
 from podium.rl.learner import Learner
 from podium.rl.training import Judge
+from podium.traces.notes import WAITING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,10 @@ class WorkloadSection:
         (*ORDER, "openb-multi-heavy"), "Workload families, or other traces; each counts alike."
     )
     cluster: str = option("", "Another trace, whose nodes are taken; empty: those of each trace.")
+    waiting: tuple[str, ...] = option(
+        (), "Work of a dump that is tried though it waits: gated, suspended.", among=WAITING,
+        fewest=0,
+    )  # fmt: skip
     demand: str = option(
         "trace",
         "Pods that tables are prepared from in evolution and validation: trace, seen or warm.",

@@ -80,7 +80,11 @@ def _group(arrays: Arrays, case: Case, environments: int, rng: np.random.Generat
     advantage = (ends - ends.mean()) / (ends.std() + 1e-6)
     padded, mask = _padded(seen)
     return Drawn(
-        padded, mask, np.array(taken), advantage[owner].astype(np.float32), float(ends.mean())
+        padded,
+        mask,
+        np.array(taken, np.int64),
+        advantage[owner].astype(np.float32),
+        float(ends.mean()),
     )
 
 

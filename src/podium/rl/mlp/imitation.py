@@ -35,10 +35,17 @@ def record(
 ) -> Decisions:
     """Lets a teacher place the pods of cases, and records every so many of its decisions.
 
-    The places for a pod are described as a net with these arrays sees them.
+    The places for a pod are described as a net with these arrays sees them. Where so few pods have
+    a choice that none would be recorded, all decisions are; there may be none at all.
     """
     rows = [row for case in cases for row in _recorded(teacher, case, arrays, every, rng)]
-    return Decisions(np.stack([row[0] for row in rows]), np.stack([row[1] for row in rows]))
+    if not rows and every > 1:
+        return record(teacher, cases, arrays, 1, rng)
+    seen = np.zeros((len(rows), MOST_CANDIDATES, NUM_FEATURES), np.float32)
+    mask = np.zeros((len(rows), MOST_CANDIDATES), np.bool_)
+    for i, row in enumerate(rows):
+        seen[i], mask[i] = row
+    return Decisions(seen, mask)
 
 
 def _recorded(

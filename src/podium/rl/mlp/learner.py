@@ -80,6 +80,8 @@ class MlpLearner:
         decisions, adam = self._recorded(), descent(rule.learning_rate, self._device)
         if is_first:
             self._optimiser = adam.begun(self._arrays)
+        if len(decisions.seen) == 0:
+            return {"decisions": 0.0, "steps": 0.0}
         rows = self._rng.integers(0, len(decisions.seen), (rule.steps, rule.batch))
         moved, self._optimiser, loss = adam.step(
             ranking_loss, self._arrays, self._optimiser, decisions.seen[rows], decisions.mask[rows]
@@ -110,6 +112,9 @@ class MlpLearner:
         seeds = [FIRST_SEED + number % self._configuration.evolution.seeds]
         cases = training_cases(self._configuration.workload, rule.nodes, seeds)
         drawn = draw(self._arrays, cases, rule.environments, self._rng)
+        reached = {"reward": drawn.allocation, "gpu_allocation": drawn.allocation / 100}
+        if len(drawn) == 0:
+            return {**reached, "steps": 0.0}
         steps = max(1, min(rule.steps, len(drawn) // rule.batch))
         order = np.resize(self._rng.permutation(len(drawn)), (steps, rule.batch))
         moved, self._optimiser, loss = adam.step(
@@ -117,10 +122,7 @@ class MlpLearner:
             drawn.taken[order], drawn.advantage[order],
         )  # fmt: skip
         self._arrays.update(moved)
-        return {
-            "loss": loss, "reward": drawn.allocation, "gpu_allocation": drawn.allocation / 100,
-            "steps": float(len(drawn)),
-        }  # fmt: skip
+        return {"loss": loss, **reached, "steps": float(len(drawn))}
 
     def _evolve(self) -> dict[str, float]:
         rule, before = self._configuration.evolution, self._distribution

@@ -47,6 +47,7 @@ def _cases(workload: WorkloadSection, nodes: int, seeds: Sequence[int]) -> list[
             is_perturbed=workload.perturbs(seed),
             cluster=workload.cluster,
             demand=workload.demand,
+            waiting=",".join(workload.waiting),
         )
         for seed in seeds
         for trace in workload.traces

@@ -12,6 +12,7 @@ from podium.evaluation.splits import EPISODES, VALIDATION
 from podium.rl.configuration import Device, TrainingSection, Unfit, option
 from podium.rl.learner import Learner, Trained
 from podium.rl.training import SCORE, Judge
+from podium.traces.notes import WAITING
 
 if TYPE_CHECKING:
     from podium.rl.environment.world import Draw, World
@@ -52,6 +53,10 @@ class WorkloadSection:
         ("openb",), "Traces or workload families, in turn; mixed: by the mix below."
     )
     cluster: str = option("", "Another trace, whose nodes are taken; empty: those of each trace.")
+    waiting: tuple[str, ...] = option(
+        (), "Work of a dump that is tried though it waits: gated, suspended.", among=WAITING,
+        fewest=0,
+    )  # fmt: skip
     mix: tuple[float, ...] = option(
         (0.3, 0.3, 0.4),
         "Shares of the demand of parts of a GPU, of one GPU and of eight.",
@@ -237,7 +242,7 @@ def _draws(configuration: Configuration, nodes: int | None) -> list[Draw]:
         if trace == MIXED
         else World.of_trace(
             trace, demand=demand, nodes=size or None, is_perturbed=cluster.perturbed,
-            protocol=_protocol(configuration), cluster=work.cluster,
+            protocol=_protocol(configuration), cluster=work.cluster, waiting=",".join(work.waiting),
         ).draw
         for trace in work.traces
         for demand in work.demands
