@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from podium.model.constraints import (
     Requirement,
     Spread,
     Taint,
+    Toleration,
 )
 from podium.policies import HOLD, from_function
 from podium.sim import Inflation, Order, Replay, Rounds, Setup, simulate
@@ -144,6 +147,33 @@ def test_one_pod_on_empty_nodes_is_refused_for_one_reason(nodes, pod, reason, me
 BUSY = Constraints(host_ports=(HostPort(80),))
 APART = Constraints(anti_affinity=(PodTerm(APP, "host"),))
 EVEN = Constraints(spread=(Spread(APP, "zone"),))
+
+
+TOLERANT = Constraints((("pool", "x"),), tolerations=(Toleration("team", "Exists"),))
+
+
+def test_pods_that_can_run_nowhere_are_refused_each_for_its_own_reason():
+    pods = [ASKS, replace(ASKS, name="own", constraints=TOLERANT)]
+    pods += gang("g", 2, gpu_count=1, gpu_milli=1000)
+    pods += gang("h", 2, gpu_count=1, gpu_milli=1000, constraints=TOLERANT)
+    nodes = [node("a", taints=(Taint("team", "web"),))]
+    found = refusals(nodes, pods, gangs=[Gang("g", 2), Gang("h", 2)])
+    for name in ("p", "g0"):
+        assert found[name].message.endswith("1 node(s) had untolerated taint {team=web:NoSchedule}")
+    for name in ("own", "h0"):
+        assert found[name].message.endswith("1 node(s) didn't match Pod's node affinity/selector")
+
+
+def test_pods_that_ask_for_more_memory_than_any_gpu_has_are_told_their_own_amount():
+    pods = [
+        asking(name=f"p{gib}", gpu_count=1, gpu_milli=1000, gpu_memory_mib=gib << 10)
+        for gib in (50, 60)
+    ]
+    found = refusals([node("a", gpu_memory_mib=40 << 10)], pods)
+    assert [found[f"p{gib}"].message.partition("most, ")[2] for gib in (50, 60)] == [
+        "50Gi asked)",
+        "60Gi asked)",
+    ]
 
 
 @pytest.mark.parametrize(
