@@ -129,21 +129,33 @@ def _message(
 def _told(filters: list[Filter], total: int) -> list[tuple[str, str, int]]:
     """Counts each node once, by the first filter that refuses: text, detail and count."""
     seen = np.zeros(total, bool)
-    found: dict[str, tuple[Filter, str, int]] = {}
+    found: dict[str, list[tuple[Filter, Flags]]] = {}
     for each in filters:
         mine = each.fails & ~seen
         seen |= each.fails
-        count = int(mine.sum())
-        if count:
-            detail = f" ({each.shortage.told(mine)})" if each.shortage else ""
-            text = escaped(each.text)  # manifests name taints and resources
-            first, told, before = found.get(text, (each, detail, 0))
-            # What nodes have left that come near says more than what others do not have.
-            if first.is_static and not each.is_static:
-                first, told = each, detail
-            found[text] = (first, told, before + count)
-    rows = [(text, detail, count) for text, (_, detail, count) in found.items()]
+        if mine.any():
+            # Manifests name taints and resources.
+            found.setdefault(escaped(each.text), []).append((each, mine))
+    rows = [
+        (text, _shortage(alike), sum(int(mine.sum()) for _, mine in alike))
+        for text, alike in found.items()
+    ]
     return sorted(rows, key=lambda row: -row[2])
+
+
+def _shortage(alike: list[tuple[Filter, Flags]]) -> str:
+    """Says the most that any node has of what filters of one text find short."""
+    # What nodes have left that come near says more than what others do not have.
+    near = [each for each in alike if not each[0].is_static] or alike
+    first = near[0][0].shortage
+    if first is None:
+        return ""
+    free, nodes = first.free.copy(), np.zeros(len(first.free), bool)
+    for each, mine in near:
+        if each.shortage is not None:
+            free[mine] = each.shortage.free[mine]
+        nodes |= mine
+    return f" ({replace(first, free=free).told(nodes)})"
 
 
 def _candidates(moment: Moment, pod: int) -> Flags:

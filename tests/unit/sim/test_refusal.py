@@ -299,6 +299,26 @@ def test_devices_that_lie_unevenly_on_shared_gpus_are_too_few_when_they_are_too_
     assert found.would_fit_empty
 
 
+def test_what_is_free_at_most_is_told_of_all_nodes_that_lack_it():
+    nodes = [
+        node("a", extended={"amd.com/gpu": 3}),  # not as many as it has
+        node("b", gpu_count=2, extended={"amd.com/gpu": 2}),
+    ]
+    asks = Constraints(extended=(("amd.com/gpu", 4),))
+    found = refusal(nodes, asking(asks, gpu_count=4, gpu_milli=1000))
+    assert found.message.endswith("2 Insufficient amd.com/gpu (3 free GPUs at most, 4 asked)")
+
+
+def test_parts_of_several_gpus_are_told_by_how_many_gpus_have_so_much_free():
+    two = node("a", gpu_count=2, gpu_memory_mib=16 << 10)
+    running = asking(name="q", gpu_count=1, gpu_milli=1000)
+    halves = asking(gpu_count=2, gpu_milli=500)
+    found = refusal([two], running, halves)
+    assert found.message.endswith("(1 GPU with 500 milli free at most, 2 asked)")
+    found = refusal([two], running, replace(halves, gpu_milli=100, gpu_memory_mib=8 << 10))
+    assert found.message.endswith("(1 GPU with 8Gi free at most, 2 asked)")
+
+
 def gang(name, count, **fields):
     return [asking(name=f"{name}{i}", gang=name, **fields) for i in range(count)]
 
