@@ -44,19 +44,17 @@ def placeable(trace: Trace) -> Trace:
 def misfits(cluster: Cluster, workload: Workload) -> list[str]:
     """Tells of each pod why no node could take it even if nothing ran; empty where one could."""
     from podium.sim.feasible import moment_before, present_plan
-    from podium.sim.refusal import refusal_at
+    from podium.sim.refusal import refusal_at, refused_alike
 
     # In the order of the trace, and each for itself.
     alone = replace(
         as_demand(workload), arrival_s=None, duration_s=None, gangs=(), gang_rules=(),
     )  # fmt: skip
     moment = moment_before(present_plan(cluster, alone))
-    _, first, shape = np.unique(
-        moment.state.arrays["line_of"], return_index=True, return_inverse=True
-    )
-    found = [refusal_at(moment, pod) for pod in first.tolist()]
-    reasons = ["" if not each.reason or each.would_fit_empty else each.reason for each in found]
-    return [reasons[each] for each in shape.tolist()]
+    kinds = [refused_alike(moment, pod) for pod in range(len(alone))]
+    one_of = {kind: pod for pod, kind in enumerate(kinds)}
+    found = {kind: refusal_at(moment, pod) for kind, pod in one_of.items()}
+    return ["" if found[kind].would_fit_empty else found[kind].reason for kind in kinds]
 
 
 def _with_gangs(workload: Workload, is_out: Flags) -> Flags:

@@ -115,7 +115,7 @@ def compare(
     runs = done.runs
     is_replay = next(iter(runs.values()))[0]["protocol"] == "replay"
     metric = request.metric or ("wait_mean_s" if is_replay else "gpu_allocation")
-    alike = alike_note(runs, metric, done.refused, done.idle)
+    alike = alike_note(runs, metric, done.refused, done.idle, done.untried)
     if done.idle and not alike:
         listener.advise(done.idle)
     ranking = rank(runs, metric, _holding(policies, runs, listener))

@@ -263,7 +263,7 @@ class _Builder:
         return self.classes[found]
 
     def _filter(self, pod: Constraints) -> int:
-        key = (pod.node_labels, pod.node_terms, pod.tolerations, pod.volumes)
+        key = pod.on_nodes
         if key not in self.filter_memo:
             row = self._nodes(
                 lambda name, labels, taints: (

@@ -177,6 +177,11 @@ class Constraints:
     volumes: tuple[VolumeRule, ...] = ()
     sole_claims: tuple[str, ...] = ()  # volume claims that no two pods use at once
 
+    @property
+    def on_nodes(self) -> tuple[object, ...]:
+        """Gives what a node's name, labels and taints decide; of equal ones the same."""
+        return (self.node_labels, self.node_terms, self.tolerations, self.volumes)
+
     def selects_node(self, name: str, labels: Mapping[str, str]) -> bool:
         """Tells whether node selector and required node affinity admit a node."""
         if any(labels.get(key) != value for key, value in self.node_labels):

@@ -113,15 +113,17 @@ def refused_words(result: Result) -> Mapping[str, int]:
 
 def alike_note(
     runs: Mapping[str, Sequence[dict[str, Any]]], metric: str, refused: Mapping[str, int],
-    idle: str,
+    idle: str, untried: str = "",
 ) -> str:  # fmt: skip
     """Says why policies cannot be ranked, and in a second line the way out; often nothing.
 
-    They cannot where no pod is placed, where every pod is and only placed pods count, or where all
-    score the same on every seed.
+    They cannot where no pod is pending or none is placed, where every pod is and only placed pods
+    count, or where all score the same on every seed.
     """
     listed = list(runs.values())
     every = [run for summaries in listed for run in summaries]
+    if not any(map(_asking, every)):
+        return _none_pending(every[0]["pods"], untried)
     if not any(run["placed"] for run in every):
         return _nothing(every, refused)
     if len(listed) < 2:
@@ -138,6 +140,17 @@ def alike_note(
     if idle:
         return f"{told}\n{idle}"
     return f"{told}{_left_over(every[0])}\n{_way_out(every[0])}"
+
+
+def _none_pending(count: int, untried: str) -> str:
+    running = (
+        "1 pod runs already and stays where it is" if count == 1 else
+        f"{count:,} pods run already and stay where they are"
+    )  # fmt: skip
+    way_out = "--state empty places them anew, --protocol inflation fills the cluster with the like"
+    if untried:
+        way_out = f"{untried.rpartition(': ')[2]} tries what waits"  # it ends with the option
+    return f"no pod is pending: {running}\n{way_out}"
 
 
 def _nothing(every: Sequence[dict[str, Any]], refused: Mapping[str, int]) -> str:

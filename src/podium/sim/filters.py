@@ -65,10 +65,14 @@ class Shortage:
     def told(self, nodes: Flags) -> str:
         """Compares the most that some nodes have left with what is asked for."""
         most = max(0, int(self.free[nodes].max()))
-        what = self.what.removesuffix("s") if most == 1 else self.what
-        too_much = "more than any node can have"
-        asked = too_much if self.asked >= LIMIT else self._written(self.asked)
+        what = self.what.replace("GPUs", "GPU") if most == 1 else self.what
+        asked = "more than any node can have" if self.asked >= LIMIT else self.amount
         return f"{self._written(most)} {what} at most, {asked} asked"
+
+    @property
+    def amount(self) -> str:
+        """Writes what is asked for."""
+        return self._written(self.asked)
 
     def _written(self, amount: int) -> str:
         is_quantity = self.unit in ("m", "Mi")
@@ -333,16 +337,14 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
     fails = _is_short(moment, request.records, nodes) & request.is_possible
     if not fails.any():
         return
-    # The last of the GPUs that a pod needs, in order of room.
-    last = np.clip(request.count, 1, free.shape[1]) - 1
-    room = -np.sort(-free, axis=1)[np.arange(len(free)), last].astype(np.int64)
+    room = free.max(axis=1).astype(np.int64)
     if request.memory_mib:
         by_cores = fails & (request.milli == request.asked_milli)
-        short = Shortage(room, request.asked_milli, " milli", "free on a GPU")
+        short = _on_each(moment, request, nodes, Shortage(room, request.asked_milli, " milli"))
         yield Filter("gpu-share", "Insufficient GPU cores", by_cores, shortage=short)
         fails &= ~by_cores
         memory = room * _gpu_memory(moment, nodes) // GPU_MILLI
-        short = Shortage(memory, request.memory_mib, "Mi", "free on a GPU")
+        short = _on_each(moment, request, nodes, Shortage(memory, request.memory_mib, "Mi"))
         yield Filter("gpu-memory", "Insufficient GPU memory", fails, shortage=short)
     elif request.asked_milli == GPU_MILLI:
         devices = _devices(moment, nodes, free)
@@ -350,8 +352,20 @@ def _gpus(moment: Moment, pod: int, nodes: npt.NDArray[Any]) -> Filters:
         text = f"Insufficient {_gpu_resource(moment, pod) or 'nvidia.com/gpu'}"
         yield Filter("gpu", text, fails, shortage=short)
     else:
-        short = Shortage(room, request.asked_milli, " milli", "free on a GPU")
+        short = _on_each(moment, request, nodes, Shortage(room, request.asked_milli, " milli"))
         yield Filter("gpu-share", "Insufficient GPU share", fails, shortage=short)
+
+
+def _on_each(
+    moment: Moment, request: _Request, nodes: npt.NDArray[Any], most: Shortage
+) -> Shortage | None:
+    """Says how much a GPU has left, or how many GPUs have enough where several are asked for."""
+    if request.asked_count == 1:
+        return replace(most, what="free on a GPU")
+    if moment.state.number("has_spreads"):
+        return None  # how many GPUs it would be depends on what each has left
+    devices = (nodes["gpu_milli_left"] >= request.milli[:, np.newaxis]).sum(axis=1)
+    return Shortage(devices, request.asked_count, what=f"GPUs with {most.amount} free")
 
 
 def _is_short(moment: Moment, records: npt.NDArray[np.int32], nodes: npt.NDArray[Any]) -> Flags:

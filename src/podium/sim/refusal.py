@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.files.excerpt import escaped
+from podium.model.constraints import UNCONSTRAINED
 from podium.sim.feasible import Moment, moment_at
 from podium.sim.filters import Filter, filters_of, would_fit_empty
 from podium.sim.result import HELD, HELD_BACK, NO_ROOM, PLACED, Result
@@ -46,7 +47,7 @@ def refusal_of(result: Result, pod: int) -> Refusal | None:
         return None
     memo: dict[Any, Refusal] = result.derived.setdefault("refusals", {})
     gang = _waiting_gang(result, pod)
-    key = ("gang", gang) if gang else (int(result.status[pod]), _end(result).line(pod))
+    key = ("gang", gang) if gang else (int(result.status[pod]), refused_alike(_end(result), pod))
     if key not in memo:
         memo[key] = _of_gang(result, gang) if gang else _at_end(result, pod)
     found = memo[key]
@@ -59,6 +60,23 @@ def refusal_of(result: Result, pod: int) -> Refusal | None:
 def refusal_at(moment: Moment, pod: int) -> Refusal:
     """Says why nodes refuse a pod at a moment; the reason is empty where one could take it."""
     return _refusal(moment, pod, filters_of(moment, pod), "")
+
+
+def refused_alike(moment: Moment, pod: int) -> tuple[Any, ...]:
+    """Gives the same of pods that nodes refuse in the same words.
+
+    Pods of one line fit alike, but what keeps them from a node may be a taint or a selector.
+    """
+    arrivals = moment.plan.arrivals
+    own = arrivals.constraints[pod] if arrivals.constraints else UNCONSTRAINED
+    asked, memory = arrivals.gpu_asked, arrivals.gpu_memory_mib
+    return (
+        moment.line(pod),
+        own.on_nodes,
+        arrivals.gpu_specs[pod],
+        None if asked is None else asked[pod].tobytes(),
+        None if memory is None else int(memory[pod]),
+    )
 
 
 def count_reasons(result: Result) -> dict[str, int]:
@@ -111,21 +129,33 @@ def _message(
 def _told(filters: list[Filter], total: int) -> list[tuple[str, str, int]]:
     """Counts each node once, by the first filter that refuses: text, detail and count."""
     seen = np.zeros(total, bool)
-    found: dict[str, tuple[Filter, str, int]] = {}
+    found: dict[str, list[tuple[Filter, Flags]]] = {}
     for each in filters:
         mine = each.fails & ~seen
         seen |= each.fails
-        count = int(mine.sum())
-        if count:
-            detail = f" ({each.shortage.told(mine)})" if each.shortage else ""
-            text = escaped(each.text)  # manifests name taints and resources
-            first, told, before = found.get(text, (each, detail, 0))
-            # What nodes have left that come near says more than what others do not have.
-            if first.is_static and not each.is_static:
-                first, told = each, detail
-            found[text] = (first, told, before + count)
-    rows = [(text, detail, count) for text, (_, detail, count) in found.items()]
+        if mine.any():
+            # Manifests name taints and resources.
+            found.setdefault(escaped(each.text), []).append((each, mine))
+    rows = [
+        (text, _shortage(alike), sum(int(mine.sum()) for _, mine in alike))
+        for text, alike in found.items()
+    ]
     return sorted(rows, key=lambda row: -row[2])
+
+
+def _shortage(alike: list[tuple[Filter, Flags]]) -> str:
+    """Says the most that any node has of what filters of one text find short."""
+    # What nodes have left that come near says more than what others do not have.
+    near = [each for each in alike if not each[0].is_static] or alike
+    first = near[0][0].shortage
+    if first is None:
+        return ""
+    free, nodes = first.free.copy(), np.zeros(len(first.free), bool)
+    for each, mine in near:
+        if each.shortage is not None:
+            free[mine] = each.shortage.free[mine]
+        nodes |= mine
+    return f" ({replace(first, free=free).told(nodes)})"
 
 
 def _candidates(moment: Moment, pod: int) -> Flags:
@@ -183,11 +213,11 @@ def _of_gang(result: Result, gang: int) -> Refusal:
 
 
 def _trial(result: Result, gang: int, waiting: Whole) -> Refusal:
-    """Tries to start a gang at the end of a run, as gangs of the same shapes are tried once."""
+    """Tries to start a gang at the end of a run, as gangs of the same pods are tried once."""
     gangs, end = result.plan.gangs, _end(result)
-    lines = tuple(end.state.arrays["line_of"][waiting].tolist())
+    alike = tuple(refused_alike(end, pod) for pod in waiting.tolist())
     missing = int(gangs.minimum[gang]) - int((gangs.gang_of == gang).sum()) + len(waiting)
-    key = ("trial", lines, missing, int(gangs.level[gang]), int(gangs.home[gang]))
+    key = ("trial", alike, missing, int(gangs.level[gang]), int(gangs.home[gang]))
     memo: dict[Any, Refusal] = result.derived["refusals"]
     if key not in memo:
         memo[key] = _tried(result, gang, waiting, missing)

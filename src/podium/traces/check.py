@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from podium.model.cluster import Cluster
+from podium.model.constraints import UNCONSTRAINED
 from podium.model.records import GPU_MILLI
 from podium.model.shares import IMPOSSIBLE
 from podium.model.workload import Workload, models_of
@@ -152,10 +153,12 @@ def _few_gpus(aligned: Workload, cluster: Cluster, nodes: npt.NDArray[Any], inde
 def _admission_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
     """Looks for pods that no node admits, however empty it is."""
     on_cluster = workload.on(cluster)
-    shut: dict[int, list[str]] = {}
-    for name, admitting in zip(workload.names, _filters(on_cluster), strict=True):
+    given = workload.constraints or (UNCONSTRAINED,) * len(workload)
+    shut: dict[Hashable, list[str]] = {}
+    rows = zip(workload.names, _filters(on_cluster), given, strict=True)
+    for name, admitting, constraints in rows:
         if not len(cluster.nodes[_admits(on_cluster, admitting)]):
-            shut.setdefault(admitting, []).append(name)
+            shut.setdefault(constraints.on_nodes, []).append(name)
     for names in shut.values():
         others = f" and {counted(len(names) - 1, 'pod')} like it" if len(names) > 1 else ""
         reason = f"{_SHUT} none" if workload.constraints else _TAINTED

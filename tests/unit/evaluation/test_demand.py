@@ -69,3 +69,9 @@ def test_a_dump_is_inflated_with_what_runs_and_ran_whether_or_not_there_are_gang
     if has_gang:
         pods = np.array([name.startswith("llm") for name in plan.arrivals.names])
         assert pods.sum() % 2 == 0
+
+
+def test_pods_that_fit_nowhere_are_told_apart_by_what_keeps_them_away():
+    picky = replace(TOLERANT, node_labels=(("pool", "x"),))
+    trace = trace_of(pod("no-tol", constraints=Constraints()), pod("picky", constraints=picky))
+    assert misfits(trace.cluster, trace.workload) == ["taint", "selector"]

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ def dump(tmp_path):
     return str(write_dump(tmp_path / "c180.json"))
 
 
-def compared(cluster, pods, **others):
-    trace = podium.Trace("mine", cluster, Workload.of(pods))
+def compared(cluster, pods, left_out=None, **others):
+    trace = podium.Trace("mine", cluster, Workload.of(pods), left_out=left_out or {})
     return podium.compare(["fgd", "worst-fit"], trace=trace, seeds=[1000], **others)
 
 
@@ -38,6 +39,23 @@ def test_where_nothing_is_placed_the_reason_is_told_instead_of_a_ranking(protoco
     asked = sum(run["pods"] for runs in found.runs.values() for run in runs)
     assert reason == (f"no policy places any pod (taint nvidia.com/gpu: {asked} of {asked} pods)")
     assert "tolerations" in way_out
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("left_out", "way_out"),
+    [
+        ({}, "--state empty places them anew, --protocol inflation fills the cluster with"),
+        ({"gated": 2}, "--waiting gated tries what waits"),
+    ],
+)
+def test_where_no_pod_is_pending_that_is_told_with_the_way_out(left_out, way_out):
+    busy = Cluster.of([NodeSpec("a", 8_000, 8_000, 4, "T4")])
+    running = [replace(pod, node="a") for pod in pods(2)]
+    found = compared(busy, running, left_out, protocol="rounds")
+    reason, told = found.alike.splitlines()
+    assert reason == "no pod is pending: 2 pods run already and stay where they are"
+    assert told.startswith(way_out)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

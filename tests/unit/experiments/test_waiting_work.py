@@ -262,3 +262,14 @@ def test_placements_and_explanations_name_namespaces():
     ]  # fmt: skip
     settings = load_settings({"simulate.trace": path, "simulate.protocol": "rounds"})
     assert explain(settings, Inputs(), load("first-fit"), "ml/b").pod == "b"
+
+
+@pytest.mark.parametrize("waiting", [None, "suspended"])
+def test_jobs_of_which_pods_are_counted_or_tried_are_not_called_unread(waiting):
+    spec = "{runPolicy: {suspend: %s}, pytorchReplicaSpecs: {Worker: %s}}"
+    jobs = [job("PyTorchJob", KUBEFLOW, spec % (each, TEMPLATE % 2)) for each in ("true", "false")]
+    found = podium.fit(dump(jobs[0]), waiting=waiting)
+    assert not [note for note in found.notes if "is not read" in note]
+    # The pods of one that runs are in a dump.
+    found = podium.fit(dump(jobs[0], jobs[1].replace("name: j", "name: k")), waiting=waiting)
+    assert "PyTorchJob is not read: 1 object" in found.notes

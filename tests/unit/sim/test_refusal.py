@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from podium.model.constraints import (
     Requirement,
     Spread,
     Taint,
+    Toleration,
 )
 from podium.policies import HOLD, from_function
 from podium.sim import Inflation, Order, Replay, Rounds, Setup, simulate
@@ -146,6 +149,33 @@ APART = Constraints(anti_affinity=(PodTerm(APP, "host"),))
 EVEN = Constraints(spread=(Spread(APP, "zone"),))
 
 
+TOLERANT = Constraints((("pool", "x"),), tolerations=(Toleration("team", "Exists"),))
+
+
+def test_pods_that_can_run_nowhere_are_refused_each_for_its_own_reason():
+    pods = [ASKS, replace(ASKS, name="own", constraints=TOLERANT)]
+    pods += gang("g", 2, gpu_count=1, gpu_milli=1000)
+    pods += gang("h", 2, gpu_count=1, gpu_milli=1000, constraints=TOLERANT)
+    nodes = [node("a", taints=(Taint("team", "web"),))]
+    found = refusals(nodes, pods, gangs=[Gang("g", 2), Gang("h", 2)])
+    for name in ("p", "g0"):
+        assert found[name].message.endswith("1 node(s) had untolerated taint {team=web:NoSchedule}")
+    for name in ("own", "h0"):
+        assert found[name].message.endswith("1 node(s) didn't match Pod's node affinity/selector")
+
+
+def test_pods_that_ask_for_more_memory_than_any_gpu_has_are_told_their_own_amount():
+    pods = [
+        asking(name=f"p{gib}", gpu_count=1, gpu_milli=1000, gpu_memory_mib=gib << 10)
+        for gib in (50, 60)
+    ]
+    found = refusals([node("a", gpu_memory_mib=40 << 10)], pods)
+    assert [found[f"p{gib}"].message.partition("most, ")[2] for gib in (50, 60)] == [
+        "50Gi asked)",
+        "60Gi asked)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "reason", "told"),
     [
@@ -267,6 +297,26 @@ def test_devices_that_lie_unevenly_on_shared_gpus_are_too_few_when_they_are_too_
     assert found.reason == "gpu"
     assert "1 Insufficient nvidia.com/gpu (5 free GPUs at most, 6 asked)" in found.message
     assert found.would_fit_empty
+
+
+def test_what_is_free_at_most_is_told_of_all_nodes_that_lack_it():
+    nodes = [
+        node("a", extended={"amd.com/gpu": 3}),  # not as many as it has
+        node("b", gpu_count=2, extended={"amd.com/gpu": 2}),
+    ]
+    asks = Constraints(extended=(("amd.com/gpu", 4),))
+    found = refusal(nodes, asking(asks, gpu_count=4, gpu_milli=1000))
+    assert found.message.endswith("2 Insufficient amd.com/gpu (3 free GPUs at most, 4 asked)")
+
+
+def test_parts_of_several_gpus_are_told_by_how_many_gpus_have_so_much_free():
+    two = node("a", gpu_count=2, gpu_memory_mib=16 << 10)
+    running = asking(name="q", gpu_count=1, gpu_milli=1000)
+    halves = asking(gpu_count=2, gpu_milli=500)
+    found = refusal([two], running, halves)
+    assert found.message.endswith("(1 GPU with 500 milli free at most, 2 asked)")
+    found = refusal([two], running, replace(halves, gpu_milli=100, gpu_memory_mib=8 << 10))
+    assert found.message.endswith("(1 GPU with 8Gi free at most, 2 asked)")
 
 
 def gang(name, count, **fields):

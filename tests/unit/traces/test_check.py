@@ -87,6 +87,14 @@ def test_pods_that_no_node_admits_are_found_unless_they_run_already():
     ]
 
 
+def test_pods_that_no_node_admits_for_reasons_of_their_own_are_found_apart():
+    nodes = [replace(node, labels={"zone": "a"}, taints=(Taint("team"),)) for node in small_nodes()]
+    tolerant = Constraints((("zone", "z"),), tolerations=(Toleration("team", "Exists"),))
+    pods = [replace(POD, constraints=Constraints()), replace(POD, name="q", constraints=tolerant)]
+    leave = "may run on no node: node selector, node affinity and taints leave none"
+    assert found(*pods, nodes=nodes) == [f"p {leave}", f"q {leave}"]
+
+
 def test_a_pod_that_fits_only_nodes_that_do_not_admit_it_is_found():
     shut, open_to_all = small_nodes()[0], NodeSpec("cpu", 64_000, 262_144)
     nodes = [replace(shut, taints=(Taint("nvidia.com/gpu"),)), open_to_all]

@@ -140,9 +140,12 @@ class Pile:
                 self._read_object(document, path)
 
     def _read_object(self, document: Document, path: Path) -> None:
-        take = self._taker(document)
-        if waits(document):
+        take, is_waiting = self._taker(document), waits(document)
+        if is_waiting:
             self.suspended.append((path, document))
+        if take is None and is_waiting:
+            self.described[document.kind] += 1
+            return
         if take is None:
             self._take_other(document, path)
             return
