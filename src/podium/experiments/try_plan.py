@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UndecidedError, UsageError
+from podium.evaluation.demand import NOT_KNOWN
 from podium.traces.notes import counted
 
 if TYPE_CHECKING:
@@ -170,6 +171,7 @@ def _sorted(case: Case) -> tuple[list[_Weighed], list[_Weighed]]:
     waiting = [each for each in both if not each[0].node]
     if not waiting:
         told = [case.untried] if case.untried else []
+        told += [note for note in case.notes if note.startswith(NOT_KNOWN)]
         raise UndecidedError(
             "no pod waits, so there is nothing to try",
             where=workload.name,
