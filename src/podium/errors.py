@@ -6,7 +6,7 @@
     ├── SettingsError      exit 2: podium.toml or the environment is wrong
     ├── InputError         exit 2: a file cannot be read as what it should be
     ├── PolicyError        exit 2: a policy breaks its contract
-    ├── UndecidedError     exit 1: whatever policy decides, the outcome is the same
+    ├── UndecidedError     exit 1: there is no answer, whatever policy decides
     └── MissingError       exit 3: something outside is not there
         └── MissingExtra   exit 3: an optional dependency is not installed
 
@@ -161,7 +161,7 @@ class PolicyError(PodiumError):
 
 
 class UndecidedError(PodiumError):
-    """Whatever policy decides, the outcome is the same, so there is no answer."""
+    """There is no answer: every policy comes to the same, or too little is known."""
 
     exit_code = 1
 

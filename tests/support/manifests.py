@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+DUMP = Path(__file__).parent / "cluster_dump.yaml"
+_CLAIM = "persistentVolumeClaim:\n        claimName: corpus"
+
+
+def write_dump_without_claims(path: Path) -> str:
+    """Writes the dump of a cluster such that all is known of what its pods ask for."""
+    text = DUMP.read_text()
+    assert _CLAIM in text
+    path.write_text(text.replace(_CLAIM, "emptyDir: {}"))
+    return str(path)
 
 
 def node(name: str, labels: dict[str, str] | None = None, **spec: object) -> dict[str, Any]:

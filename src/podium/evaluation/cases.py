@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import InputError, UsageError
-from podium.evaluation.demand import placeable
+from podium.evaluation.demand import known, placeable
 from podium.evaluation.measures import FUNSEARCH, HOLDING, INFLATION, TIMED
 from podium.evaluation.splits import (
     BY_SEED,
@@ -136,7 +136,8 @@ class Case:
     def read(self) -> Trace:
         """Loads the trace of the case; one read from files is the same for every seed.
 
-        Of the history of a cluster, pods are left out that no node of it could ever take.
+        Pods are left out of which too little is read, and of the history of a cluster those that
+        no node of it could ever take.
         """
         folder = Path(self.folder) if self.folder else None
         # The same for every seed, also where run times of pods are drawn.
@@ -152,6 +153,7 @@ class Case:
             trace = replace(trace, cluster=other.cluster)
         else:
             trace = load_trace(self.trace, options)
+        trace = known(trace)
         trace = placeable(trace) if self.state == "history" else trace
         if self.digest and self.digest != self.digest_of(trace):
             raise InputError(

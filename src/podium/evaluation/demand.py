@@ -1,6 +1,6 @@
-"""Leaves out of demand what no node of the empty cluster can take: mistyped pods, lost node types.
+"""Leaves out pods of which too little is read, and of demand those that no node can take.
 
-Drawn again and again, such a pod would be most of what arrives and is not placed.
+Drawn again and again, a pod that fits nowhere would be most of what arrives and is not placed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,39 @@ import numpy.typing as npt
 
 from podium.evaluation.windows import as_demand
 from podium.model import Cluster, Workload
+from podium.traces.kubernetes.contest import pod_name
 from podium.traces.notes import counted
 from podium.traces.trace import Trace
+
+UNKNOWN = "of which too little is read"
+NOT_KNOWN = "too little is read of what they ask for to know where they fit"
 
 MOST_LEFT_OUT = 0.5
 """Mistakes are few: where more than this share of the pods fits nowhere, the cluster is amiss."""
 
 Flags = npt.NDArray[np.bool_]
+
+
+def known(trace: Trace) -> Trace:
+    """Leaves out pods of which too little is read to place them, with their gangs, and says so.
+
+    What runs keeps its room, also where others of its gang are left out.
+    """
+    workload = trace.workload
+    if workload is None or not trace.doubts:
+        return trace
+    unread = np.array([pod_name(workload, i) in trace.doubts for i in range(len(workload))])
+    is_waiting = np.array([not node for node in workload.bound_to or ("",) * len(workload)])
+    is_out = _with_gangs(workload, unread & is_waiting) & is_waiting
+    if not is_out.any():
+        return trace
+    count = int(is_out.sum())
+    return replace(
+        trace,
+        workload=None if is_out.all() else workload.taken(np.flatnonzero(~is_out)),
+        notes=(*trace.notes, f"{NOT_KNOWN}, so left out: {counted(count, 'pod')}"),
+        left_out={**trace.left_out, UNKNOWN: count},
+    )
 
 
 def placeable(trace: Trace) -> Trace:

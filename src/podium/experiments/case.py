@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.errors import UsageError
-from podium.evaluation.demand import placeable
+from podium.evaluation.demand import UNKNOWN, known, placeable
 from podium.experiments.listener import SILENT, Listener
 from podium.experiments.loading import load_options
 from podium.experiments.places import blaming, place_of
@@ -96,8 +96,12 @@ def named_policy(reference: str, where: str, *, is_ignoring_unknown: bool = Fals
 def load_case(
     settings: Settings, inputs: Inputs, seed: int | None = None, listener: Listener = SILENT
 ) -> Case:
-    """Loads cluster and workload and chooses protocol and seed; a seed passed here wins."""
-    return case_of(settings, inputs, load_traces(settings, inputs, seed, listener), seed)
+    """Loads cluster and workload and chooses protocol and seed; a seed passed here wins.
+
+    Pods of which too little is read are left out: wherever they went, it would be a guess.
+    """
+    traces = load_traces(settings, inputs, seed, listener)
+    return case_of(settings, inputs, [known(trace) for trace in traces], seed)
 
 
 def load_traces(
@@ -267,6 +271,8 @@ def _workload(settings: Settings, traces: list[Trace]) -> Workload:
         hint = "--state empty places pods anew that run on other nodes"
     elif traces[0].waiting:
         hint = f"--waiting {traces[0].waiting} tries what waits"
+    elif left_out[UNKNOWN]:
+        hint = "podium fit says of each what is not known"
     raise UsageError(
         "there are no pods to place" + (f"; left out: {told}" if told else ""),
         where=place_of(settings, "simulate.trace"),

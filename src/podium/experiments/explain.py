@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from podium.errors import UnknownName
+from podium.errors import UndecidedError, UnknownName
 from podium.experiments.listener import SILENT, Listener, Notes
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def explain(
     settings: Settings, inputs: Inputs, policy: Policy, pod: str, listener: Listener = SILENT
 ) -> Explanation:
     """Simulates the case and explains how one pod was decided."""
+    from podium.evaluation.demand import known
     from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
     from podium.reports.explanation import explain as explain_pod
@@ -33,12 +34,24 @@ def explain(
     is_timeless = _is_timeless(settings, inputs, traces)
     if is_timeless:
         settings = replace(settings, simulate=replace(settings.simulate, protocol="rounds"))
-    case = case_of(settings, inputs, traces)
+    _require_known(traces[0], pod)
+    case = case_of(settings, inputs, [known(trace) for trace in traces])
     notes = Notes(listener)
     notes.add((*case.notes, *policy.notes))
     notes.add([_TIMELESS] if is_timeless else [])
     name = _named(case.workload, pod)
     return explain_pod(run_case(case, policy, listener), name)
+
+
+def _require_known(trace: Trace, pod: str) -> None:
+    """Refuses to guess where a pod goes of which too little is read."""
+    for (namespace, name), doubt in trace.doubts.items():
+        if pod in (name, f"{namespace}/{name}"):
+            raise UndecidedError(
+                f"where {namespace}/{name} would be placed is not known: {doubt.text}",
+                where=trace.name,
+                hint="podium fit says whether the others fit",
+            )
 
 
 def _is_timeless(settings: Settings, inputs: Inputs, traces: Sequence[Trace]) -> bool:

@@ -240,7 +240,8 @@ def fit(settings: Settings, inputs: Inputs, policy: Policy, listener: Listener =
     """
     from podium.experiments.case import case_of, load_traces
     from podium.experiments.simulate import run_case
-    from podium.experiments.volume_contest import pod_name, run_contest
+    from podium.experiments.volume_contest import run_contest
+    from podium.traces.kubernetes.contest import pod_name
 
     traces = load_traces(settings, inputs, listener=listener)
     if all(trace.workload is None for trace in traces):

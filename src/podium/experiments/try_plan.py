@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UndecidedError, UsageError
+from podium.evaluation.demand import NOT_KNOWN
 from podium.traces.notes import counted
 
 if TYPE_CHECKING:
@@ -142,12 +143,12 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
 
     policy = named_policy(reference, "--policy")
     case = load_case(settings, inputs)
-    running, waiting = _sorted(case)
+    running, waiting, tied = _sorted(case)
     tried = waiting[:most]
     if most is None and not _is_dump(settings, case):
         tried = waiting[: _filling(case.cluster, [gpus for _, gpus in waiting])]
     pods = tuple(pod for pod, _ in tried)
-    notes = [*case.notes, *_left_out(pods, len(waiting), most), *policy.notes]
+    notes = [*case.notes, *_left_out(pods, len(waiting), most), *tied, *policy.notes]
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
         (*notes, *warnings_of([policy])), tuple(gpus for _, gpus in tried),
@@ -157,8 +158,11 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     )  # fmt: skip
 
 
-def _sorted(case: Case) -> tuple[list[_Weighed], list[_Weighed]]:
-    """Gives the pods that run, and those that wait, the first to come first."""
+def _sorted(case: Case) -> tuple[list[_Weighed], list[_Weighed], list[str]]:
+    """Gives the pods that run, and those that wait, the first to come first.
+
+    Pods that volumes tie to nodes would run on any node here: they are left out with a note.
+    """
     from podium.kube.local.workload import node_names
     from podium.model.records import GPU_MILLI
 
@@ -167,15 +171,27 @@ def _sorted(case: Case) -> tuple[list[_Weighed], list[_Weighed]]:
     both = list(zip(workload.specs(), weights, strict=True))
     written = dict(zip(case.cluster.names, node_names(case.cluster), strict=True))
     running = [(replace(pod, node=written[pod.node]), gpus) for pod, gpus in both if pod.node]
-    waiting = [each for each in both if not each[0].node]
+    pending = [each for each in both if not each[0].node]
+    waiting = [each for each in pending if not _is_tied(each[0])]
+    count = len(pending) - len(waiting)
+    tied = [f"tied to volumes, which are not made here, so left out: {counted(count, 'pod')}"]
+    tied = tied if count else []
     if not waiting:
         told = [case.untried] if case.untried else []
+        left_out = [*tied, *(note for note in case.notes if note.startswith(NOT_KNOWN))]
+        told += left_out
         raise UndecidedError(
-            "no pod waits, so there is nothing to try",
+            "no pod waits that can be tried"
+            if left_out
+            else "no pod waits, so there is nothing to try",
             where=workload.name,
             hint="; ".join((f"{staying(len(running))}; --state empty places them anew", *told)),
         )
-    return running, sorted(waiting, key=lambda each: each[0].arrival_s or 0.0)
+    return running, sorted(waiting, key=lambda each: each[0].arrival_s or 0.0), tied
+
+
+def _is_tied(pod: PodSpec) -> bool:
+    return bool(pod.constraints.volumes or pod.constraints.sole_claims)
 
 
 def staying(count: int) -> str:
@@ -210,9 +226,6 @@ def _left_out(pods: Sequence[PodSpec], total: int, most: int | None) -> Iterator
     gangs = sum(bool(pod.gang) for pod in pods)
     if gangs:
         yield f"gangs are left out: {gangs:,} pods are placed one by one"
-    tied = sum(bool(pod.constraints.volumes or pod.constraints.sole_claims) for pod in pods)
-    if tied:
-        yield f"volumes are left out: {tied:,} pods run on any node"
 
 
 def class_name(pod: PodSpec) -> str:

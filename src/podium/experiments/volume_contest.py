@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from podium.experiments.listener import Listener
 from podium.model.constraints import UNCONSTRAINED
-from podium.traces.kubernetes.contest import Contest, PodName
+from podium.traces.kubernetes.contest import Contest, PodName, pod_name
 from podium.traces.kubernetes.volumes import FULL, Consumer, Volumes
 
 if TYPE_CHECKING:
@@ -135,9 +135,3 @@ def run_contest(
     placed = {abs(change) - 1 for change in ledger.followed}
     rest = {*range(len(result.plan.bound), len(result.status))} - placed
     return result, ledger.unknown(result) | dict.fromkeys(rest, TOO_MANY)
-
-
-def pod_name(workload: Workload, pod: int) -> PodName:
-    """Names a pod as its namespace does."""
-    namespace = workload.namespaces[pod] if workload.namespaces else ""
-    return namespace or "default", workload.names[pod].rpartition("/")[2]

@@ -244,6 +244,30 @@ def test_what_waits_in_a_dump_is_tried_and_what_runs_stays(tmp_path):
     assert replace(few, is_in_place=False).more == "--pods 6 tries all pods"
 
 
+def test_pods_that_volumes_tie_to_nodes_are_left_out(tmp_path):
+    template = {"resources": {"requests": {"storage": "1Gi"}}}
+    claim = {
+        "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"},
+        "spec": {**template, "volumeName": "disk", "accessModes": ["ReadWriteOnce"]},
+    }  # fmt: skip
+    terms = [{"matchExpressions": [
+        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n"]}
+    ]}]  # fmt: skip
+    disk = {
+        "kind": "PersistentVolume", "metadata": {"name": "disk"},
+        "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
+    }  # fmt: skip
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    tied = [claim, disk, manifests.pod("tied", volumes=volumes)]
+    plan = planned(tmp_path, [*dumped(), *tied])
+    assert [each.name for each in plan.pods] == [f"wait-{i}" for i in range(6)]
+    told = "tied to volumes, which are not made here, so left out: 1 pod"
+    assert told in plan.notes
+    with pytest.raises(UndecidedError, match="no pod waits that can be tried") as caught:
+        planned(tmp_path, [*dumped(0), *tied])
+    assert caught.value.hint.endswith(told)
+
+
 def test_what_runs_is_placed_anew_where_somebody_asks_for_it(tmp_path):
     plan = planned(tmp_path, dumped(), state="empty")
     assert (len(plan.pods), len(plan.running), plan.gpus_free) == (10, 1, 4)

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +18,9 @@ from podium.rl.environment.world import TRAINING_SEEDS
 from podium.sim import Inflation, Replay, Rounds
 from podium.traces import save_trace
 from support.kubelike import gpu_node, gpu_pod, live
+from support.manifests import write_dump_without_claims
 from support.traces import small_trace, write_originals
 
-DUMP = Path(__file__).parents[2] / "support" / "cluster_dump.yaml"
 BEGIN = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC).timestamp()
 
 
@@ -182,8 +181,9 @@ def test_a_recorded_cluster_is_a_world(tmp_path, protocol):
 
 
 @pytest.mark.parametrize("state", ["now", "empty"])
-def test_the_dump_of_a_cluster_begins_with_what_runs(state):
-    world = World.of_trace(str(DUMP), state=state, demand=2.0, seeds=range(1000, 1004))
+def test_the_dump_of_a_cluster_begins_with_what_runs(tmp_path, state):
+    dump = write_dump_without_claims(tmp_path / "dump.yaml")
+    world = World.of_trace(dump, state=state, demand=2.0, seeds=range(1000, 1004))
     environment = Placement(world, 2)
     free = environment.context[:, 0]
     assert (free < 1).all() if state == "now" else (free == 1).all()

@@ -63,6 +63,8 @@ def _node(spec: NodeSpec) -> dict[str, Any]:
     labels["kubernetes.io/hostname"] = spec.name
     if spec.gpu_count:
         labels[keys.NVIDIA_PRODUCT] = labels.pop(keys.GPU_CARD_MODEL)
+        if spec.gpu_memory_mib:
+            labels[keys.NVIDIA_MEMORY] = str(spec.gpu_memory_mib)
         if spec.gpu_replicas > 1 and not _counts_devices(spec.extended):
             labels[keys.NVIDIA_REPLICAS] = str(spec.gpu_replicas)
     for resources in node["status"].values():
@@ -91,11 +93,16 @@ def _pod(
     )  # fmt: skip
     pod = pod_object(plain, is_calendar_exact=True)
     pod["metadata"].setdefault("annotations", {})
-    if spec.gpu_count and not is_part(spec):
+    containers = pod["spec"]["containers"]
+    if is_part(spec):
+        # What HAMi asks for is one of the many times that a card is listed, not a card.
+        for resources in containers[0]["resources"].values():
+            resources.pop(keys.NVIDIA_GPU, None)
+    elif spec.gpu_count:
         for key in keys.OPEN_GPU_SHARE:
             del pod["metadata"]["annotations"][key]
         is_told = _counts_devices(name for name, _ in spec.constraints.extended)
-        for resources in pod["spec"]["containers"][0]["resources"].values():
+        for resources in containers[0]["resources"].values():
             if not is_told:
                 resources[keys.NVIDIA_GPU] = str(spec.gpu_count)
     if spec.gpu_spec:

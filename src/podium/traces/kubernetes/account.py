@@ -10,6 +10,7 @@ from podium.errors import InputError
 from podium.traces.kubernetes.contest import PodName
 from podium.traces.kubernetes.devices.claims import (
     ALL_DEVICES,
+    CLAIMS_DUMP,
     IDLE_CLAIMS,
     MISSING_CLAIMS,
     SELECTING_CLAIMS,
@@ -106,7 +107,9 @@ def _is_one_namespace(pile: Pile) -> bool:
 def doubts_of(pile: Pile, found: Present) -> Iterator[tuple[PodName, Doubt]]:
     """Finds the pods that wait and ask for something that is not read."""
     for draft in found.pods:
-        remarks = () if draft.spec.node else (*draft.remarks, *draft.placing_remarks)
+        # Of a history, what pods ask for counts; whatever their volumes were, they had them.
+        placing = () if found.state == "history" else draft.placing_remarks
+        remarks = () if draft.spec.node else (*draft.remarks, *placing)
         unread = next((each for each in remarks if each.startswith(UNREAD)), "")
         name = (draft.spec.namespace or "default", draft.spec.name.rpartition("/")[2])
         if unread:
@@ -126,7 +129,8 @@ def gaps_of(pile: Pile, found: Present) -> Iterator[str]:
     claiming = sum(MISSING_CLAIMS in draft.remarks for draft in waiting)
     if claiming:
         verb = "asks" if claiming == 1 else "ask"
-        yield f"{counted(claiming, 'pod')} {verb} for resource claims that the dump lacks"
+        lacking = f"{verb} for resource claims that the dump lacks"
+        yield f"{counted(claiming, 'pod')} {lacking}: try {CLAIMS_DUMP}"
     unread = (SELECTING_CLAIMS, UNMODELLED_CLASS, ALL_DEVICES)
     selecting = sum(any(each.startswith(unread) for each in draft.remarks) for draft in waiting)
     if selecting:

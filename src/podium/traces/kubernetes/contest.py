@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from podium.model.workload import Workload
 from podium.traces.kubernetes.volumes import Consumer, Volumes
 
 CONTESTED = "may take volumes from each other, and only `podium fit` keeps them apart"
 
 PodName = tuple[str, str]  # namespace and name
+
+
+def pod_name(workload: Workload, pod: int) -> PodName:
+    """Names a pod as its namespace does."""
+    namespace = workload.namespaces[pod] if workload.namespaces else ""
+    return namespace or "default", workload.names[pod].rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)

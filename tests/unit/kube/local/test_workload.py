@@ -1,5 +1,6 @@
 """Objects that are written for kube-scheduler say what the trace says."""
 
+import json
 from dataclasses import replace
 
 from podium.kube.local.workload import is_part, node_objects, pod_objects, running_objects
@@ -82,6 +83,25 @@ def test_devices_of_a_dump_are_written_as_they_are_listed(tmp_path):
     again = load_trace(str(write_dump(tmp_path, written)))
     assert again.cluster.nodes["gpu_count"].tolist() == first.cluster.nodes["gpu_count"].tolist()
     assert again.cluster.gpu_kinds == first.cluster.gpu_kinds
+
+
+def test_parts_of_cards_beside_which_others_run_are_read_back(tmp_path):
+    """HAMi lists a card many times over and knows its memory better than any list of products."""
+    cards = [{"id": f"GPU-{i}", "count": 10, "devmem": 24576, "type": "NVIDIA-A10"} for i in (0, 1)]
+    listed = with_devices(node("n"), {"nvidia.com/gpu": "20"})
+    listed["metadata"]["annotations"] = {"hami.io/node-nvidia-register": json.dumps(cards)}
+    half = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12288", "nvidia.com/gpucores": "50"}
+    runs = pod("runs", requests=half, nodeName="n")
+    runs["metadata"]["annotations"] = {"hami.io/vgpu-devices-allocated": "GPU-1,NVIDIA,12288,50:;"}
+    first = load_trace(str(write_dump(tmp_path, [listed, runs])))
+    (spec,) = first.workload.specs()
+    written = [*node_objects(first.cluster), *running_objects([spec]), *pod_objects([spec])]
+    assert [device_amounts(each) for each in written] == [{"nvidia.com/gpu": "2"}, {}, {}]
+    again = load_trace(str(write_dump(tmp_path, written)))
+    assert again.cluster.gpu_kinds == first.cluster.gpu_kinds
+    asked = [(each.gpu_milli, each.gpu_memory_mib) for each in again.workload.specs()]
+    assert asked == [(500, 12288)] * 2
+    assert [each.gpu_slots for each in again.workload.specs()] == [(1,), ()]
 
 
 def with_devices(made, amounts):

@@ -249,7 +249,7 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path):
         ),
         (
             pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]}),
-            "resource claims that the dump does not hold are read as no GPUs: 1 pod",
+            "resource claims that the dump does not hold are read as no GPUs, `kubectl get",
         ),
         (
             pod(spec={"runtimeClassName": "kata"}),

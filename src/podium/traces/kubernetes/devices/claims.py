@@ -39,7 +39,16 @@ from podium.traces.kubernetes.devices.values import (
     whole_gpus,
 )
 
-MISSING_CLAIMS = "resource claims that the dump does not hold are read as no GPUs"
+CLAIMS_DUMP = (
+    "kubectl get nodes,pods,resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses "
+    "-A -o yaml"
+)
+"""Prints all that decides about devices that pods claim."""
+
+MISSING_CLAIMS = (
+    "resource claims that the dump does not hold are read as no GPUs, "
+    f"`{CLAIMS_DUMP}` prints them as well"
+)
 SHARED_CLAIMS = "a resource claim of several pods takes GPUs for the first of them alone"
 UNMODELLED_CLASS = "resource claims of the device class"
 SELECTING_CLAIMS = "selectors of resource claims beyond product and MIG profile are not honoured"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from podium.traces import load_trace
+from podium.traces.kubernetes.devices.claims import MISSING_CLAIMS
 from podium.traces.kubernetes.devices.conventions import CONVENTIONS, Support, support_table
 from podium.traces.kubernetes.manifest import read_manifests
 from podium.traces.kubernetes.writer import write_manifests
@@ -200,7 +201,7 @@ def test_other_resources_and_shared_devices_are_bounds(dump, name, expected):
         ("dra", ["of the alternatives of a resource claim the first is read: 1 pod"]),
         ("dra-mig", ["a resource claim of several pods takes GPUs for the first of them alone:"
                      " 1 pod",
-                     "resource claims that the dump does not hold are read as no GPUs: 1 pod"]),
+                     f"{MISSING_CLAIMS}: 1 pod"]),
     ],
 )  # fmt: skip
 def test_what_is_not_read_as_it_stands_is_noted(dump, notes):
