@@ -8,7 +8,7 @@ import pytest
 
 import podium
 from support.contest_worlds import DRIVERS, TRACKING, draw_contest_world, names_of, probe
-from support.control_plane import control_plane, find_programs
+from support.control_plane import control_plane
 from support.kube_api import POLL_S, KubeApiError, unschedulable
 from support.manifests import volume
 
@@ -18,8 +18,8 @@ BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
 @pytest.fixture(scope="module")
-def scheduled():
-    with control_plane(find_programs()) as plane, plane.scheduler():
+def scheduled(programs):
+    with control_plane(programs) as plane, plane.scheduler():
         plane.api.create(TRACKING)
         yield plane.api
 
