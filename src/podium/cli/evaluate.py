@@ -55,8 +55,8 @@ def evaluate(
 ) -> None:
     """Evaluates policies against the usual ones on unseen seeds.
 
-    Pods are offered in every way, unless --protocol names one. Differences are paired, with
-    95 % confidence intervals.
+    Pods are offered in every way, unless --protocol names one; replayed only where all have run
+    times. Differences are paired, with 95 % confidence intervals.
     """
     settings = read_settings(ctx, case.settings())
     screen = Screen(settings.display)

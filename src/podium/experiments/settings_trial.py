@@ -22,6 +22,7 @@ BASELINES = (
 """What policies are evaluated against: `binpack` is `compact`, `spread` is `worst-fit`."""
 
 PROTOCOLS = ("inflation", "replay", "rounds")
+NO_REPLAY = "replay is left out: not all pods have run times; --duration 2h gives them some"
 UNSEEN_SEEDS = "3000-3009"
 NODES = 64
 """Nodes of the cluster that is drawn where neither trace nor cluster is named."""
@@ -83,7 +84,10 @@ def load_both(
 def evaluate(
     settings: Settings, inputs: Inputs, request: TrialRequest, listener: Listener = SILENT
 ) -> tuple[SettingTrial, ...]:
-    """Runs all policies on every seed of every setting, and sets them side by side."""
+    """Runs all policies on every seed of every setting, and sets them side by side.
+
+    Of several settings, replay is left out where pods have no run times.
+    """
     from podium.evaluation.comparison import leads_of
     from podium.evaluation.splits import seen
 
@@ -94,6 +98,10 @@ def evaluate(
         )
     found = []
     for protocol in request.protocols:
+        is_asked = len(request.protocols) == 1
+        if protocol == "replay" and not is_asked and not _has_times(settings, inputs, request):
+            listener.note(NO_REPLAY)
+            continue
         own, drawn = _setting(settings, inputs, protocol, request.seeds[0])
         asked = ComparisonRequest(
             [*request.policies, *request.baselines], request.seeds, request.metric, request.jobs
@@ -105,6 +113,14 @@ def evaluate(
         leads = {each.name: leads_of(each.name, compared.runs, metric) for each in judged}
         found.append(SettingTrial(protocol, compared, leads))
     return tuple(found)
+
+
+def _has_times(settings: Settings, inputs: Inputs, request: TrialRequest) -> bool:
+    from podium.experiments.case import load_case
+
+    seed = request.seeds[0]
+    own, drawn = _setting(settings, inputs, "rounds", seed)
+    return load_case(own, drawn, seed).workload.has_times
 
 
 def _seeds_of(seeds: Sequence[int]) -> str:

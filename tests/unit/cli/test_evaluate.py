@@ -5,6 +5,8 @@ import json
 import pytest
 
 from podium.cli.main import app
+from podium.experiments.settings_trial import NO_REPLAY
+from support.gpu_cluster import dump
 
 pytestmark = pytest.mark.usefixtures("_warm_cache", "_clean_surroundings")
 
@@ -75,3 +77,17 @@ def test_seeds_that_policies_know_are_named(run):
     assert told.exit_code == 0
     assert "trained or chosen on seed 1000 and 1 others" in " ".join(told.stderr.split())
     assert "trained or chosen" not in run(*asked, "3000").stderr
+
+
+def test_pods_without_run_times_are_evaluated_without_replay(run, tmp_path):
+    found, path = dump(), tmp_path / "dump.json"
+    ended = ("Succeeded", "Failed")
+    found["items"] = [each for each in found["items"] if each["status"].get("phase") not in ended]
+    path.write_text(json.dumps(found))
+    told = run("fgd", "--against", "spread", "--trace", path, "--seeds", "3000", "--json")
+    assert told.exit_code == 0
+    assert [each["protocol"] for each in json.loads(told.stdout)] == ["inflation", "rounds"]
+    assert told.stderr.count(NO_REPLAY) == 1
+    asked = run("fgd", "--trace", path, "--seeds", "3000", "--protocol", "replay")
+    assert asked.exit_code == 2
+    assert "not all pods have run times" in asked.stderr
