@@ -66,8 +66,7 @@ def _named(workload: Workload, pod: str) -> str:
     """Finds a pod by its name, or by its namespace and name."""
     if pod in workload.names:
         return pod
-    spaces = workload.namespaces or ("",) * len(workload)
-    for name, space in zip(workload.names, spaces, strict=True):
-        if pod == f"{space or 'default'}/{name}":
-            return name
-    raise UnknownName.among("pod", pod, workload.names, where="flag --pod")
+    full_names = workload.full_names
+    if pod in full_names:
+        return workload.names[full_names.index(pod)]
+    raise UnknownName.among("pod", pod, full_names, where="flag --pod")

@@ -259,6 +259,16 @@ class Workload:
         """Tells what each pod counts in GPU demand and allocation, whichever node it is on."""
         return gpu_demand(self.pods) if self.gpu_least_milli is None else self.gpu_least_milli
 
+    @property
+    def full_names(self) -> tuple[str, ...]:
+        """Names pods with their namespaces, if the source has any."""
+        if not self.namespaces:
+            return self.names
+        return tuple(
+            f"{space or 'default'}/{name.rpartition('/')[2]}"
+            for space, name in zip(self.namespaces, self.names, strict=True)
+        )
+
     def pods_as_written(self) -> npt.NDArray[Any]:
         """Copies the records, with the GPUs that were asked for before a cluster was known."""
         pods = self.pods.copy()

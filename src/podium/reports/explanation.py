@@ -92,7 +92,7 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
     """Rebuilds the state in which a pod was decided and scores it again."""
     pod = _find(result, name)
     nodes, moment = state_before(result, pod), moment_at(result, _changes_before(result, pod))
-    record = result.plan.arrivals.pods[pod]
+    record, full_names = result.plan.arrivals.pods[pod], result.plan.arrivals.full_names
     feasible = moment.feasible(pod)
     chosen = int(result.node[pod]) if result.status[pod] == PLACED else -1
     scores = _scores(result, pod, nodes, chosen)
@@ -102,7 +102,7 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
     )
     shown = [node for node in ordered[:most] if node != chosen][: most - 1 if chosen >= 0 else most]
     return Explanation(
-        pod=name,
+        pod=full_names[pod],
         policy=result.plan.policy.name,
         request={
             key: int(record[key]) for key in ("cpu_milli", "memory_mib", "gpu_count", "gpu_milli")
@@ -118,9 +118,7 @@ def explain(result: Result, name: str, most: int = 5) -> Explanation:
         ),
         is_bound=bool(result.is_bound[pod]),
         gang=_gang(result, pod),
-        evicted=tuple(
-            result.plan.arrivals.names[other] for other in result.evicted_for(pod).tolist()
-        ),
+        evicted=tuple(full_names[other] for other in result.evicted_for(pod).tolist()),
         times_evicted=int(result.times_evicted[pod]),
         origin=origin if (origin := result.plan.policy.origin) in LEARNED else "",
     )
@@ -152,14 +150,11 @@ def _find(result: Result, name: str) -> int:
             where=f"{result.plan.protocol.name}, seed {result.plan.seed}",
             hint="use another --seed or a higher --ratio, or --protocol replay or rounds",
         )
-    spaces = result.plan.arrivals.namespaces
-    full_names = [
-        f"{space or 'default'}/{each}" for each, space in zip(names, spaces, strict=False)
-    ]
+    full_names = result.plan.arrivals.full_names
     if name not in names and name in full_names:
         return full_names.index(name)
     if name not in names:
-        raise UnknownName.among("pod", name, set(names))  # some arrive several times
+        raise UnknownName.among("pod", name, set(full_names))  # some arrive several times
     return names.index(name)
 
 

@@ -50,22 +50,23 @@ def remarks(trace: Trace) -> list[str]:
 
 
 def _name_findings(workload: Workload) -> Iterator[str]:
-    twins = [name for name, count in Counter(workload.names).items() if count > 1]
+    twins = [name for name, count in Counter(workload.full_names).items() if count > 1]
     if twins:
         yield f"{counted(len(twins), 'name')} shared by several pods: {some(twins)}"
 
 
 def _time_findings(workload: Workload) -> Iterator[str]:
     arrival_s, duration_s = workload.arrival_s, workload.duration_s
+    full_names = workload.full_names
     if arrival_s is None:
         yield "pods have no arrival times: a replay is not possible"
     elif bool(np.any(np.diff(arrival_s) < 0)):
         late = int(np.argmax(np.diff(arrival_s) < 0)) + 1
-        yield f"arrivals are not in order: {workload.names[late]} is the first that is too late"
+        yield f"arrivals are not in order: {full_names[late]} is the first that is too late"
     if duration_s is None:
         yield "pods have no durations: a replay is not possible"
     elif bool(np.any(duration_s == 0)):
-        names = [workload.names[i] for i in np.flatnonzero(duration_s == 0)]
+        names = [full_names[i] for i in np.flatnonzero(duration_s == 0)]
         yield f"{counted(len(names), 'pod')} with a duration of 0 s: {some(names)}"
 
 
@@ -81,6 +82,7 @@ def _model_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
 def _fit_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
     """Tries every shape on every kind of empty node that admits it."""
     aligned, on_cluster = workload.aligned(cluster.gpu_models), workload.on(cluster)
+    full_names = workload.full_names
     for admitting, alike in _alike(aligned, on_cluster):
         index, weight = alike[0], len(alike)
         nodes = cluster.nodes[_admits(on_cluster, admitting)]
@@ -92,7 +94,7 @@ def _fit_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
         if reason == _FEW_GPUS:
             reason = _few_gpus(aligned, cluster, nodes, index)
         if reason:
-            name = workload.names[index]
+            name = full_names[index]
             others = f" and {counted(weight - 1, 'pod')} like it" if weight > 1 else ""
             left = "" if len(nodes) == len(cluster) else (
                 f" that admits it ({_SHUT} {len(nodes)} of {len(cluster)})"
@@ -155,7 +157,7 @@ def _admission_findings(workload: Workload, cluster: Cluster) -> Iterator[str]:
     on_cluster = workload.on(cluster)
     given = workload.constraints or (UNCONSTRAINED,) * len(workload)
     shut: dict[Hashable, list[str]] = {}
-    rows = zip(workload.names, _filters(on_cluster), given, strict=True)
+    rows = zip(workload.full_names, _filters(on_cluster), given, strict=True)
     for name, admitting, constraints in rows:
         if not len(cluster.nodes[_admits(on_cluster, admitting)]):
             shut.setdefault(constraints.on_nodes, []).append(name)

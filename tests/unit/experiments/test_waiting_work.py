@@ -261,7 +261,7 @@ def test_placements_and_explanations_name_namespaces():
         ("ml", "a", 2.0), ("ml", "b", 2.0),
     ]  # fmt: skip
     settings = load_settings({"simulate.trace": path, "simulate.protocol": "rounds"})
-    assert explain(settings, Inputs(), load("first-fit"), "ml/b").pod == "b"
+    assert explain(settings, Inputs(), load("first-fit"), "ml/b").pod == "ml/b"
 
 
 @pytest.mark.parametrize("waiting", [None, "suspended"])

@@ -122,6 +122,15 @@ def test_reasons_are_counted_the_commonest_first():
     assert list(found.reasons.items()) == [(CPU_SHORT, 2), (GPU_SHORT, 1)]
 
 
+def test_a_pod_of_a_source_with_namespaces_is_named_with_its_own():
+    pods = [replace(gpu_pod(name, 1), namespace="ml") for name in ("p0", "p1")]
+    result = run_in_order([NODE], pods)
+    assert explain(result, "p1").pod == explain(result, "ml/p1").pod == "ml/p1"
+    with pytest.raises(UnknownName) as caught:
+        explain(result, "ml/p2")
+    assert "ml/p0" in caught.value.hint
+
+
 def test_a_dropped_pod_is_explained_on_the_state_of_its_arrival():
     pods = [gpu_pod("p0", 1), gpu_pod("p1", 2), gpu_pod("p2", 1, cpu_milli=9000)]
     result = run_in_order([NODE], pods)

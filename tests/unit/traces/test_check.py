@@ -95,6 +95,13 @@ def test_pods_that_no_node_admits_for_reasons_of_their_own_are_found_apart():
     assert found(*pods, nodes=nodes) == [f"p {leave}", f"q {leave}"]
 
 
+def test_pods_of_a_source_with_namespaces_are_named_with_them():
+    huge = replace(POD, gpu_count=16, gpu_milli=1000, duration_s=0.0)
+    told = "\n".join(found(replace(huge, namespace="ml"), replace(huge, name="q")))
+    assert "ml/p and 1 pod like it cannot fit any empty node" in told
+    assert "2 pods with a duration of 0 s: ml/p, default/q" in told
+
+
 def test_a_pod_that_fits_only_nodes_that_do_not_admit_it_is_found():
     shut, open_to_all = small_nodes()[0], NodeSpec("cpu", 64_000, 262_144)
     nodes = [replace(shut, taints=(Taint("nvidia.com/gpu"),)), open_to_all]
