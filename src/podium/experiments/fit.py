@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UsageError
+from podium.experiments.asked import asked_gpus, asked_words
 from podium.experiments.listener import SILENT, Listener, Notes
 from podium.files.excerpt import escaped
 from podium.files.html import html_table
@@ -16,8 +17,7 @@ from podium.traces.kubernetes.run_times import without_times
 
 if TYPE_CHECKING:
     from podium.experiments.case import Case, Inputs
-    from podium.model import Workload
-    from podium.model.cluster import GpuKind, NodeSpec
+    from podium.model.cluster import NodeSpec
     from podium.policies import Policy
     from podium.settings import Settings
     from podium.sim import Result
@@ -369,24 +369,20 @@ def _pod_fit(result: Result, pod: int) -> PodFit:
 
     arrivals = result.plan.arrivals
     namespace = arrivals.namespaces[pod] if arrivals.namespaces else ""
-    record = arrivals.pods[pod]
-    count, milli = (record["gpu_count"], record["gpu_milli"])
-    if arrivals.gpu_asked is not None:
-        count, milli = arrivals.gpu_asked[pod]
-    count = max(count, _devices(arrivals, pod)) if milli == GPU_MILLI else count
+    count, milli = asked_gpus(arrivals, pod)
     refusal = result.refusal(pod)
     evicts = tuple(_full_name(result, other) for other in result.evicted_for(pod).tolist())
     node = "" if refusal else result.plan.cluster.names[result.node[pod]]
     return PodFit(
         namespace=namespace or "default",
         name=arrivals.names[pod].rpartition("/")[2],
-        gpus=int(count) * int(milli) / GPU_MILLI,
+        gpus=count * milli / GPU_MILLI,
         node=node,
         gpu_slots=slots_of(int(result.slots[pod])),
         reason=refusal.reason if refusal else "",
         message=refusal.message if refusal else _if_others_leave(node, evicts),
         would_fit_empty=refusal is None or refusal.would_fit_empty,
-        asked=_asked(result, pod, int(count), int(milli)),
+        asked=asked_words(result.plan.cluster, arrivals, pod, int(result.node[pod])),
         evicts=evicts,
     )
 
@@ -421,55 +417,6 @@ def _if_sure(found: PodFit, why: str | None, doubt: Doubt | None) -> PodFit:
     if why is None:
         return found
     return replace(found, node="", gpu_slots=(), reason=UNKNOWN, message=why, evicts=())
-
-
-def _devices(arrivals: Workload, pod: int) -> int:
-    """Counts the devices that a pod asks for, also where a record cannot hold so many GPUs."""
-    from podium.traces.kubernetes.devices.plugins import is_counted
-
-    asked = arrivals.constraints[pod].extended if arrivals.constraints else ()
-    return max((amount for name, amount in asked if is_counted(name, {})), default=0)
-
-
-def _partitions(arrivals: Workload, pod: int) -> Iterator[str]:
-    """Names what a pod asks for that is no number of GPUs: MIG devices, TPUs and the like."""
-    from podium.traces.kubernetes.devices.partitions import partition_share
-    from podium.traces.kubernetes.keys import ACCELERATORS
-
-    for name, amount in arrivals.constraints[pod].extended if arrivals.constraints else ():
-        if partition_share(name) or ACCELERATORS.fullmatch(name):
-            yield f"{amount:,} x {name.partition('/')[2]}"
-
-
-def _asked(result: Result, pod: int, count: int, milli: int) -> str:
-    """Says what a pod asks for where that is no number of GPUs: MiB, or replicas of a GPU."""
-    from podium.model.records import GPU_MILLI
-
-    arrivals, cluster = result.plan.arrivals, result.plan.cluster
-    memory = 0 if arrivals.gpu_memory_mib is None else int(arrivals.gpu_memory_mib[pod])
-    if memory:
-        return f"{count} x {memory:,} MiB" if count > 1 else f"{memory:,} MiB"
-    partitions = ", ".join(_partitions(arrivals, pod))
-    if partitions or milli < GPU_MILLI or not cluster.gpu_replicas:
-        return partitions
-    kinds = _kinds(result, pod)
-    if any(kind.replicas == 1 for kind in kinds):
-        return ""
-    noun = "MIG device" if all("-MIG-" in kind.model for kind in kinds) else "replica"
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _kinds(result: Result, pod: int) -> list[GpuKind]:
-    """Lists the kinds of GPU that a pod has, or could have if nodes were empty."""
-    cluster, arrivals = result.plan.cluster, result.plan.arrivals
-    nodes = cluster.nodes
-    if result.node[pod] >= 0:
-        nodes = nodes[[result.node[pod]]]
-    elif arrivals.tables is not None and arrivals.class_of is not None:
-        found = arrivals.tables.classes[arrivals.class_of[pod]]
-        nodes = nodes[arrivals.tables.could_take(found.node_filter, found.needs)]
-    models = set(nodes["gpu_model"][nodes["gpu_count"] > 0].tolist())
-    return [cluster.gpu_kinds[model] for model in sorted(models)] or list(cluster.gpu_kinds)
 
 
 def _if_others_leave(node: str, evicts: tuple[str, ...]) -> str:

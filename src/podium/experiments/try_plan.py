@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import UndecidedError, UsageError
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 STOCK, PACKING = "kube-default", "kube-packing"
 """The policies that score as kube-scheduler does: by default, and with the chart's profile."""
 
-_Weighed = tuple["PodSpec", float]
-"""A pod with the GPUs that it counts."""
+_Weighed = tuple["PodSpec", float, str]
+"""A pod with the GPUs that it counts, and the name of its class."""
 
 ARMS = ("stock", "packing", "podium")
 """The runs: kube-scheduler's defaults, the chart's profile alone, and that with Podium."""
@@ -44,9 +45,8 @@ class Tally:
         """Counts the pods that no node could take."""
         return self.submitted - self.bound
 
-    def plus(self, pod: PodSpec, gpus: float, *, is_bound: bool) -> Tally:
-        """Counts one more pod, and so many GPUs if it is bound."""
-        name = class_name(pod)
+    def plus(self, name: str, gpus: float, *, is_bound: bool) -> Tally:
+        """Counts one more pod of a class, and so many GPUs if it is bound."""
         submitted, bound = self.by_class.get(name, (0, 0))
         return Tally(
             self.submitted + 1,
@@ -68,6 +68,7 @@ class TryPlan:
     reference: str  # by which the policy was named
     notes: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()  # GPUs that each pod counts, wherever it runs; or as asked for
+    names: tuple[str, ...] = ()  # of the class of each pod; or by its GPUs
     running: tuple[PodSpec, ...] = ()  # pods that stay where they run
     gpus_running: float = 0.0  # that they count
     rest: int = 0  # pods that might have been tried as well
@@ -98,8 +99,14 @@ class TryPlan:
     @property
     def classes(self) -> list[str]:
         """Lists the classes of its pods, those that ask for least first."""
-        ordered = sorted(self.pods, key=lambda pod: pod.gpu_count * pod.gpu_milli)
-        return list(dict.fromkeys(map(class_name, ordered)))
+        named = zip(map(gpus_of, self.pods), self.class_names, strict=True)
+        ordered = sorted(named, key=itemgetter(0))
+        return list(dict.fromkeys(name for _, name in ordered))
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names the class of each pod."""
+        return self.names or tuple(map(class_name, self.pods))
 
     def as_object(self) -> dict[str, Any]:
         """Describes what was submitted to what as JSON types."""
@@ -123,8 +130,8 @@ class TryPlan:
     def count(self, places: Iterable[str]) -> Tally:
         """Counts all pods, in their order, by the names of their nodes; empty: not bound."""
         tally = Tally()
-        for pod, gpus, node in zip(self.pods, self.gpus, places, strict=True):
-            tally = tally.plus(pod, gpus, is_bound=bool(node))
+        for name, gpus, node in zip(self.class_names, self.gpus, places, strict=True):
+            tally = tally.plus(name, gpus, is_bound=bool(node))
         return tally
 
     @property
@@ -146,13 +153,14 @@ def plan_try(settings: Settings, inputs: Inputs, reference: str, most: int | Non
     running, waiting, tied = _sorted(case)
     tried = waiting[:most]
     if most is None and not _is_dump(settings, case):
-        tried = waiting[: _filling(case.cluster, [gpus for _, gpus in waiting])]
-    pods = tuple(pod for pod, _ in tried)
+        tried = waiting[: _filling(case.cluster, [gpus for _, gpus, _ in waiting])]
+    pods = tuple(pod for pod, _, _ in tried)
     notes = [*case.notes, *_left_out(pods, len(waiting), most), *tied, *policy.notes]
     return TryPlan(
         case.workload.name, case.setup.seed, case.cluster, pods, policy, reference,
-        (*notes, *warnings_of([policy])), tuple(gpus for _, gpus in tried),
-        tuple(pod for pod, _ in running), sum(gpus for _, gpus in running),
+        (*notes, *warnings_of([policy])), tuple(gpus for _, gpus, _ in tried),
+        tuple(name for _, _, name in tried),
+        tuple(pod for pod, _, _ in running), sum(gpus for _, gpus, _ in running),
         len(waiting) - len(pods),
         bool(running) and settings.simulate.state in (None, "now"), case.untried,
     )  # fmt: skip
@@ -163,14 +171,18 @@ def _sorted(case: Case) -> tuple[list[_Weighed], list[_Weighed], list[str]]:
 
     Pods that volumes tie to nodes would run on any node here: they are left out with a note.
     """
+    from podium.experiments.asked import asked_words
     from podium.kube.local.workload import node_names
     from podium.model.records import GPU_MILLI
 
     workload = case.workload.on(case.cluster)
     weights = (workload.gpu_weight_milli / GPU_MILLI).tolist()
-    both = list(zip(workload.specs(), weights, strict=True))
+    words = [asked_words(case.cluster, workload, pod) for pod in range(len(workload))]
+    specs = workload.specs()
+    named = [class_name(pod, asked) for pod, asked in zip(specs, words, strict=True)]
+    both = list(zip(specs, weights, named, strict=True))
     written = dict(zip(case.cluster.names, node_names(case.cluster), strict=True))
-    running = [(replace(pod, node=written[pod.node]), gpus) for pod, gpus in both if pod.node]
+    running = [(replace(pod, node=written[pod.node]), *rest) for pod, *rest in both if pod.node]
     pending = [each for each in both if not each[0].node]
     waiting = [each for each in pending if not _is_tied(each[0])]
     count = len(pending) - len(waiting)
@@ -228,14 +240,14 @@ def _left_out(pods: Sequence[PodSpec], total: int, most: int | None) -> Iterator
         yield f"gangs are left out: {gangs:,} pods are placed one by one"
 
 
-def class_name(pod: PodSpec) -> str:
-    """Names the class of a pod: the GPUs that it asks for."""
+def class_name(pod: PodSpec, asked: str = "") -> str:
+    """Names the class of a pod: the GPUs that it asks for, or what of them in words."""
     from podium.kube.local.workload import is_part
 
-    if not pod.gpu_count:
-        return "no GPU"
     if is_part(pod):
         return "part of a GPU"
+    if asked or not pod.gpu_count:
+        return asked or "no GPU"
     return "1 GPU" if pod.gpu_count == 1 else f"{pod.gpu_count} GPUs"
 
 

@@ -107,9 +107,10 @@ class Runs:
 
         tally = Tally()
         plan = self.plan
-        for pod, gpus, manifest in zip(plan.pods, plan.gpus, pod_objects(plan.pods), strict=True):
+        manifests = pod_objects(plan.pods)
+        for name, gpus, manifest in zip(plan.class_names, plan.gpus, manifests, strict=True):
             self.api.create(manifest)
-            tally = tally.plus(pod, gpus, is_bound=bool(self._place_of(manifest)))
+            tally = tally.plus(name, gpus, is_bound=bool(self._place_of(manifest)))
             self.listener.decided(arm, tally)
         return self.plan.count(self._all_places())
 

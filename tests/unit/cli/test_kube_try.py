@@ -173,7 +173,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(caps
     lines.status("starting kube-scheduler")
     tally = Tally()
     for pod in PODS:
-        tally = tally.plus(pod, pod.gpu_count * pod.gpu_milli / 1000, is_bound=True)
+        tally = tally.plus("1 GPU", pod.gpu_count * pod.gpu_milli / 1000, is_bound=True)
         lines.decided("stock", tally)
         now_s += 0.9
     assert capsys.readouterr().err.splitlines() == [
@@ -181,7 +181,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_one_at_the_end(caps
         "kube-scheduler: 4 of 4 pods bound, 3.5 of 4 GPUs allocated, 0 found no room",
     ]
     now_s = 10.0
-    lines.decided("podium", Tally().plus(PODS[1], 0.5, is_bound=False))
+    lines.decided("podium", Tally().plus("part of a GPU", 0.5, is_bound=False))
     assert capsys.readouterr().err.startswith("with Podium: 0 of 4 pods bound, 0.0 of 4 GPUs")
 
 
@@ -266,6 +266,19 @@ def test_pods_that_volumes_tie_to_nodes_are_left_out(tmp_path):
     with pytest.raises(UndecidedError, match="no pod waits that can be tried") as caught:
         planned(tmp_path, [*dumped(0), *tied])
     assert caught.value.hint.endswith(told)
+
+
+def test_classes_are_named_by_the_devices_that_pods_ask_for(tmp_path):
+    shared = manifests.node("shared", {"nvidia.com/gpu.product": "T4-SHARED",
+                                       "nvidia.com/gpu.replicas": "4"})  # fmt: skip
+    shared["status"] = {"allocatable": {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "8"}}
+    mig = manifests.node("mig")
+    mig["status"] = {"allocatable": {"cpu": "8", "memory": "32Gi", "nvidia.com/mig-3g.40gb": "2"}}
+    asked = {"plain": {}, "some": {"nvidia.com/gpu": "2"}, "mig": {"nvidia.com/mig-3g.40gb": "1"}}
+    pods = [manifests.pod(name, requests=requests) for name, requests in asked.items()]
+    plan = planned(tmp_path, [shared, mig, *pods])
+    assert plan.class_names == ("no GPU", "2 replicas", "1 x mig-3g.40gb")
+    assert plan.asked.by_class == dict.fromkeys(plan.class_names, (1, 1))
 
 
 def test_what_runs_is_placed_anew_where_somebody_asks_for_it(tmp_path):
