@@ -278,6 +278,8 @@ class Pile:
     def _take_pod(self, document: Document, path: Path) -> None:
         count, known = len(self.pods), self.constraints
         draft = pod_draft(document.value, self.namespaces, count, self.inventory, known)
+        if not mapping_at(document.value, "spec", "spec").get("containers"):
+            raise FieldError("spec.containers", f"the pod has no containers: {TRUNCATED}")
         namespace = draft.spec.namespace or "default"
         name = ("pod", namespace, draft.spec.name)
         self._register(name, f"another pod of the namespace {namespace}", document, path)

@@ -55,7 +55,7 @@ from podium.traces.kubernetes.priorities import (
 from podium.traces.kubernetes.requests import pod_resources
 from podium.traces.kubernetes.standing import Standing, read_standing
 from podium.traces.kubernetes.volumes import ClaimUse, claim_uses, written_rules
-from podium.traces.notes import CENSORED, TRUNCATED, is_censored
+from podium.traces.notes import CENSORED, is_censored
 
 _AFFINITY = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -244,8 +244,6 @@ def pod_draft(
         never_preempts=never_preempts(spec, "spec.preemptionPolicy"),
         exit=annotations.get(keys.EXIT, ""),
     )
-    if not spec.get("containers"):
-        raise FieldError("spec.containers", f"the pod has no containers: {TRUNCATED}")
     problem = pod_problem(described)
     if problem:
         raise FieldError("", problem)

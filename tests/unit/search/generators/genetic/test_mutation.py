@@ -99,7 +99,8 @@ def test_a_guard_that_a_crossover_made_can_be_taken_back():
 
 
 def test_quantising_cuts_into_whole_steps():
-    assert "int(" in write(finished(quantise(_rng(), seeds()["convex"])))
+    drawn = (finished(quantise(_rng(seed), seeds()["convex"])) for seed in range(20))
+    assert any("int(" in write(program) for program in drawn if program is not None)
 
 
 def test_seeing_each_gpu_changes_the_signature():
