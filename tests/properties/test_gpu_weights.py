@@ -1,5 +1,7 @@
 """Holds GPU allocation to its law: a pod counts the same whichever node it is on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from podium.evaluation.comparison import compare
 from podium.evaluation.measures import contradictions, measure_case
 from podium.model import Cluster, NodeSpec, PodSpec, Workload
+from podium.model.constraints import Constraints
 from podium.reports.summary import summarise
 from podium.sim import Rounds, Setup, simulate
 from podium.sim.audit import audit
@@ -66,6 +69,20 @@ def test_a_pod_counts_the_fewest_cards_that_it_takes_anywhere(cluster, workload,
     placed = weights[order][result.is_placed].sum()
     assert result.metrics.gpu_allocation == placed / cluster.gpu_milli_total
     assert result.metrics.gpu_allocation <= 1 + 1e-9
+
+
+def test_a_pod_that_runs_leaves_the_weight_of_those_alike_that_fit_nowhere():
+    whole, shared = NodeSpec("a", 8000, 4000, 2, "A"), NodeSpec("b", 8000, 4000, 1, "B")
+    cluster = Cluster.of([whole, replace(shared, gpu_replicas=3, extended={"pods": 3})])
+    nowhere = Constraints(extended=(("rdma/hca", 1),))
+    waits, runs = (
+        PodSpec(name, 0, 100, 1, 1000, node=node, constraints=nowhere)
+        for name, node in (("waits", ""), ("runs", "b"))
+    )
+    for order in ([waits, runs], [runs, waits]):
+        workload = Workload.of(order).on(cluster)
+        weights = dict(zip(workload.names, workload.gpu_weight_milli.tolist(), strict=True))
+        assert weights == {"waits": 1000, "runs": 333}
 
 
 @thoroughly

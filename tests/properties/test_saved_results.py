@@ -13,9 +13,8 @@ from support import constrained
 from support.instances import inflations, replays, rounds
 
 
-# The same examples each time: in rare ones, pods that fit no node count otherwise when read back.
 @settings(
-    max_examples=60, deadline=None, derandomize=True,
+    max_examples=60, deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @given(st.data(), constrained.clusters)

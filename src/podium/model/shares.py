@@ -151,7 +151,9 @@ def least_milli(
 
     The nodes are those that are open to the pod's class. A pod that fits none keeps its share.
     """
-    own = (pods["cpu_milli"], pods["memory_mib"], pods["gpu_models"].astype(np.int64), class_of)
+    # Pods that run have the share of their node: it counts where like ones would fit none.
+    names = ("cpu_milli", "memory_mib", "gpu_models", "gpu_count", "gpu_milli")
+    own = (*(pods[name].astype(np.int64) for name in names), class_of)
     asked = np.column_stack([*own, shares.reshape(len(pods), -1)])
     _, first, index = np.unique(asked, axis=0, return_index=True, return_inverse=True)
     found = [

@@ -43,8 +43,9 @@ def test_who_gave_up_keeps_nobody_waiting():
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.wait_for(second, 30)
+        return first.cancelled(), second.done()
 
-    asyncio.run(run())
+    assert asyncio.run(run()) == (True, True)
 
 
 def test_large_bodies_are_worked_on_by_turns_and_small_ones_at_once():
