@@ -153,8 +153,8 @@ def least_milli(
     """
     # Pods that run have the share of their node: it counts where like ones would fit none.
     names = ("cpu_milli", "memory_mib", "gpu_models", "gpu_count", "gpu_milli")
-    own = (*(pods[name].astype(np.int64) for name in names), class_of)
-    asked = np.column_stack([*own, shares.reshape(len(pods), -1)])
+    own: list[npt.NDArray[Any]] = [pods[name].astype(np.int64) for name in names]
+    asked = np.column_stack([*own, class_of, shares.reshape(len(pods), -1)])
     _, first, index = np.unique(asked, axis=0, return_index=True, return_inverse=True)
     found = [
         _least(pods[pod].copy(), shares[pod].astype(np.int64), nodes[open_to[class_of[pod]]])
